@@ -85,7 +85,7 @@ class HubTask(Task):  # type: ignore[type-arg] # it takes none at run time
     def __call__(self, *arguments: object, **options: object) -> object:
         from ocmconsole.kubeapi.health import outages  # noqa: PLC0415 - as above
 
-        return None if outages.state.superseded else super().__call__(*arguments, **options)
+        return None if outages.state.only_reads else super().__call__(*arguments, **options)
 
 
 @worker_init.connect

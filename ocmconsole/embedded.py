@@ -20,7 +20,7 @@ from django.db import Error as DatabaseFailure
 
 from clusters.health import uptime
 from ocmconsole import schedule
-from ocmconsole.backup import revocation_log, succession
+from ocmconsole.backup import read_only_mode, revocation_log, succession
 from ocmconsole.environment import home
 from ocmconsole.kubeapi import clock, errors
 from ocmconsole.kubeapi.control import workqueue
@@ -36,7 +36,7 @@ from registration.pki import ca
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0  # between two looks at Redis, and at what there is to tell
-SUCCESSION_SECONDS = 2.0  # between two looks at whether a newer incarnation of the hub has begun
+SUCCESSION_SECONDS = read_only_mode.LOOK_SECONDS  # between two looks at whether the hub only reads
 FIRST_LOOK_SECONDS = 5.0  # that a start waits for the first of them: a backup place that hangs holds up no hub
 STOP_SECONDS = 0.4  # for a reconciler in its transaction, after the signal
 MOST_FAILURES = 3  # looks at Redis in a row: one alone may be a busy machine
@@ -61,7 +61,7 @@ def _thread(name: str, run: Callable[[], None]) -> threading.Thread:
 class SuccessionWatch:
     """D28: a thread of each server and worker that sees whether a newer incarnation of the hub has begun.
 
-    It alone touches the backup place, which may hang.
+    And whether a person has made the hub read-only. It alone touches the backup place, which may hang.
     """
 
     def __init__(self) -> None:
@@ -89,16 +89,17 @@ class SuccessionWatch:
     def _look(self) -> None:
         try:
             succession.look()
+            read_only_mode.look()
             incarnations.look_at_encryption()
-            if settings.OCMCONSOLE_BACKUP_PLACE and not outages.state.superseded:
+            if settings.OCMCONSOLE_BACKUP_PLACE and not outages.state.only_reads:
                 self._copy_log(settings.OCMCONSOLE_BACKUP_PLACE)
         except DatabaseFailure:  # the probes say so; before the first migration there is no such table
             return
         except Exception:  # the next look may do better
             log.exception("whether a newer incarnation of this hub has begun is not known")
-        if outages.state.superseded != self._was:
-            self._was = outages.state.superseded
-            log.error("%s", self._was or "no newer incarnation of this hub is there any more: it writes again")
+        if outages.state.only_reads != self._was:
+            self._was = outages.state.only_reads
+            log.error("%s", self._was or "this hub writes again")
 
     def _copy_log(self, place: Path) -> None:
         """D22: what is taken away is known outside of the home too."""
@@ -136,7 +137,7 @@ class Presence:
         while not self._stopping.is_set():
             close_old_connections()
             try:
-                if not outages.state.superseded:
+                if not outages.state.only_reads:
                     uptime.note_serving(clock.now())
                     self.keep_certificate()
             except DatabaseFailure as error:
@@ -270,7 +271,7 @@ class Workers:
 
     def start(self, *, alone: bool = True) -> None:
         """``alone``: not inside a Celery worker. Then what a killed one had claimed is due."""
-        if alone and not outages.state.superseded:
+        if alone and not outages.state.only_reads:
             workqueue.release()
             positions.release()
         for thread in self._threads:
@@ -361,7 +362,7 @@ class Standby:
             self._workers = None
         close_old_connections()
         try:
-            if not outages.state.superseded:
+            if not outages.state.only_reads:
                 workqueue.say_alive()
         except DatabaseError as error:
             log.warning("the worker cannot say that it is alive: %s", error)

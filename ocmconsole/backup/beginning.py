@@ -35,6 +35,7 @@ def begin(backup_at: datetime, after: int) -> tuple[Incarnation, list[str]]:
     with transaction.atomic():
         former = incarnations.present()
         number = max(former.number if former else 0, after) + 1
+        Revision.objects.filter(pk=1).update(read_only=None)
         last = _jump(now, backup_at, number)
         Revision.objects.filter(pk=1).update(rights=F("rights") + 1)
         Change.objects.all().delete()

@@ -1,4 +1,4 @@
-"""D28: commands of a hub of which a newer incarnation has begun: those that only read, and no other.
+"""D28: commands of a hub that was restored elsewhere, or that is read-only: those that only read, and no other.
 
 Called by the command line for each command, before it begins; what a command that may run still tries to write is
 refused by ``kubeapi.storage.only_reads``.
@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import CommandError
 from django.db import Error as DatabaseFailure
 
-from ocmconsole.backup import succession
+from ocmconsole.backup import read_only_mode, succession
 from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.health import outages
+from ocmconsole.kubeapi.models import Revision
 from ocmconsole.kubeapi.storage.only_reads import OnlyReads
 
 if TYPE_CHECKING:
@@ -31,9 +32,12 @@ READS = {
     "check_wire": EVERYTHING,
     "doctor": EVERYTHING,
     "encryption": frozenset({"status"}),
+    "read_only": frozenset({"status"}),
     "showmigrations": EVERYTHING,
     "support-bundle": EVERYTHING,
 }
+# In a hub that a person has made read-only, to end that and for what is done meanwhile.
+MAINTAINS = frozenset({"migrate", "read_only"})
 UNASKED = frozenset({"serve", "restore", "help", "version", "diffsettings"})  # restore makes another hub of this home
 
 
@@ -46,15 +50,17 @@ def guard(command: BaseCommand, name: str) -> BaseCommand:
     def guarded(*arguments: Any, **options: Any) -> Any:
         with suppress(DatabaseFailure):  # the command meets it too
             outages.state.superseded = succession.found()
+            Revision.is_exempt = name in MAINTAINS
+            read_only_mode.look()
         step = str(options.get("step") or options.get("act") or "")
-        if outages.state.superseded and not READS.get(name, frozenset()) & {"", step}:
-            raise CommandError(outages.state.superseded)
+        if outages.state.only_reads and not READS.get(name, frozenset()) & {"", step}:
+            raise CommandError(outages.state.only_reads)
         try:
             return execute(*arguments, **options)
         except (OnlyReads, errors.ServiceUnavailable) as error:
-            if not outages.state.superseded:
+            if not outages.state.only_reads:
                 raise
-            raise CommandError(outages.state.superseded) from error
+            raise CommandError(outages.state.only_reads) from error
 
     command.execute = guarded  # type: ignore[method-assign]
     return command

@@ -65,10 +65,10 @@ def failed(request: HttpRequest) -> HttpResponse:
 
 
 def unavailable(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
-    """503 or 507 with the cause: what is below the hub is away, locked or full, or the hub goes on elsewhere."""
+    """503 or 507 with the cause: what is below the hub is away, locked or full, or the hub only reads."""
     cause = error.message.rpartition("request: ")[2]
-    superseded = bool(cause) and cause == outages.state.superseded
-    response = _bare(request, "503.html", error.code, cause=cause, wait=SOON, superseded=superseded)
+    only_reads = bool(cause) and cause in {outages.state.superseded, outages.state.read_only}
+    response = _bare(request, "503.html", error.code, cause=cause, wait=SOON, only_reads=only_reads)
     response.headers["Retry-After"] = str(SOON)
     return response
 

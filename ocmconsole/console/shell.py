@@ -10,6 +10,7 @@ from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.shortcuts import render
 from django.utils.functional import SimpleLazyObject
+from django.utils.text import capfirst
 from django.views.decorators.http import require_GET
 
 from clusters.cluster_rights import FleetVisibility
@@ -18,6 +19,7 @@ from ocmconsole.console import attention, navigation, preferences
 from ocmconsole.environment import installation
 from ocmconsole.kubeapi import request_cache
 from ocmconsole.kubeapi.access.session import actor_of
+from ocmconsole.kubeapi.health import outages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,6 +53,7 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         "program": installation.PROGRAM,
         "prefs": prefs,
         "theme": prefs["theme"],
+        "read_only": f"{capfirst(outages.state.read_only)}." if outages.state.read_only else "",
     }
     user = getattr(request, "user", None)
     if user is None or not user.is_authenticated:

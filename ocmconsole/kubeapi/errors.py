@@ -159,6 +159,12 @@ class ServiceUnavailable(ApiError):
     code, reason = 503, "ServiceUnavailable"
 
 
+def unable(cause: str, retry_after: int = 2) -> ServiceUnavailable:
+    """In the words of a kube-apiserver; clients repeat the request after so many seconds."""
+    message = f"the server is currently unable to handle the request: {cause}"
+    return ServiceUnavailable(message, retry_after=retry_after)
+
+
 class Timeout(ApiError):
     code, reason = 504, "Timeout"
 

@@ -17,7 +17,7 @@ import orjson
 from django.conf import settings
 from django.db import connection, models, transaction
 
-from ocmconsole.kubeapi import kinds
+from ocmconsole.kubeapi import errors, kinds
 from ocmconsole.kubeapi.encryption import stored_text
 from ocmconsole.kubeapi.kinds import Key
 
@@ -150,6 +150,11 @@ class Revision(models.Model):
     value = models.BigIntegerField(default=1)
     # How often rights or credentials have changed: who has seen this many need not look further.
     rights = models.BigIntegerField(default=0)
+    # While a person has made the hub read-only: why, in words; else null.
+    read_only = models.TextField(null=True)  # noqa: DJ001 - the release before inserts nothing here
+
+    # Of a process: whether it may write nevertheless, to end that or to migrate.
+    is_exempt: ClassVar[bool] = False
 
     def __str__(self) -> str:
         return str(self.value)
@@ -158,15 +163,17 @@ class Revision(models.Model):
     def take(cls, count: int) -> tuple[int, int]:
         """Reserve ``count`` numbers and lock the counter until the transaction ends; the first write ever makes it.
 
-        Returns the last number, and how often rights have changed.
+        Returns the last number, and how often rights have changed. Raises ServiceUnavailable while a hub is read-only.
         """
         with connection.cursor() as cursor:
             cursor.execute(
                 "INSERT INTO kubeapi_revision (id, value, rights) VALUES (1, %s, 0) "
-                "ON CONFLICT (id) DO UPDATE SET value = kubeapi_revision.value + %s RETURNING value, rights",
+                "ON CONFLICT (id) DO UPDATE SET value = kubeapi_revision.value + %s RETURNING value, rights, read_only",
                 [1 + count, count],
             )
-            last, rights = cursor.fetchone()
+            last, rights, read_only = cursor.fetchone()
+            if read_only is not None and not cls.is_exempt:
+                raise errors.unable(read_only)
             return int(last), int(rights)
 
 

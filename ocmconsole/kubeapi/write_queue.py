@@ -32,7 +32,7 @@ def turn() -> AbstractContextManager[None]:
     ServiceUnavailable when another program keeps the file locked, which ``probes`` find out meanwhile, and in a hub of
     which a newer incarnation has begun.
     """
-    outages.require_present_hub()
+    outages.require_writing_hub()
     return _queued() if connection.vendor == "sqlite" and not connection.in_atomic_block else nullcontext()
 
 

@@ -45,7 +45,7 @@ def note_new() -> int:
     D28: what happened in a restored hub is said after its activation.
     """
     channels = list(NotificationChannel.objects.filter(enabled=True).prefetch_related("rules"))
-    if not channels or outages.state.superseded or incarnations.is_quiet():
+    if not channels or outages.state.only_reads or incarnations.is_quiet():
         return 0
     noted = sum(_note(source, channels) for source in SOURCES)
     seal_due(clock.now())

@@ -43,7 +43,7 @@ def while_away(get_response: Callable[[HttpRequest], HttpResponseBase]) -> Calla
     """
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
-        away = outages.state.away or ("" if request.method in SAFE else outages.state.superseded)
+        away = outages.state.away or ("" if request.method in SAFE else outages.state.only_reads)
         return error_pages.unavailable(request, outages.outage_error(away)) if away else get_response(request)
 
     return middleware

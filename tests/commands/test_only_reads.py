@@ -53,6 +53,8 @@ WRITE = {
     "encryption retire": "encryption retire",
     "encryption scrub": "encryption scrub",
     "activate": "activate",
+    "read_only on": "read_only on",
+    "read_only off": "read_only off",
     "bootstrap_token create": "bootstrap_token create",
     "bootstrap_token revoke ID": "bootstrap_token revoke {token}",
     "accept NAME…": "accept c1",
@@ -67,6 +69,11 @@ WRITE = {
     "ca retire client": "ca retire client --force",
     "ca retire serving": "ca retire serving --force",
     "detach NAME --reason R": "detach c1 --reason R",
+    "proposals list": "proposals list",
+    "proposals show NUMBER": "proposals show 1",
+    "proposals approve NUMBER --digest D": "proposals approve 1 --digest D",
+    "proposals decline NUMBER --reason R": "proposals decline 1 --reason R",
+    "proposals carry-out NUMBER --digest D": "proposals carry-out 1 --digest D",
     "user_kubeconfig USER": "user_kubeconfig admin",
     "createsuperuser": "createsuperuser --noinput --username root --email root@example.com",
     "changepassword USER": "changepassword admin",
@@ -83,6 +90,7 @@ READ = {
     "doctor": "doctor",
     "bootstrap_token list": "bootstrap_token list",
     "ca status": "ca status",
+    "read_only status": "read_only status",
 }
 ELSEWHERE = {"serve", "restore FILE"}  # below, and tests of restores
 

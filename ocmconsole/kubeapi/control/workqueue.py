@@ -385,9 +385,9 @@ def follow(stopping: threading.Event | None = None) -> None:
         woken.clear()
         close_old_connections()
         try:
-            if not outages.state.superseded:
+            if not outages.state.only_reads:
                 drain()
-            due = next_due() if not outages.state.superseded else None
+            due = next_due() if not outages.state.only_reads else None
         except (DatabaseError, errors.ServiceUnavailable):
             log.exception("the work queue could not be read; trying again")
             due = None

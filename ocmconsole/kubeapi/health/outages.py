@@ -61,7 +61,8 @@ PRIMARY = 0xFF  # the lowest byte of SQLite's extended codes
 class OutageState:
     """Causes in words, or empty. ``away``: neither reads nor writes. ``locked``: no writes. ``full``: no growth.
 
-    ``superseded``: no writes, because the hub goes on elsewhere (D28); set by ``backup.succession``.
+    ``superseded``: no writes, because the hub goes on elsewhere (D28); set by ``backup.succession``. ``read_only``: no
+    writes, because a person wants none; set by ``backup.read_only_mode``. ``only_reads`` is either.
     """
 
     away: str = ""
@@ -71,11 +72,23 @@ class OutageState:
 
     @property
     def superseded(self) -> str:
-        return only_reads.state.why
+        return only_reads.state.superseded
 
     @superseded.setter
     def superseded(self, why: str) -> None:
-        only_reads.state.why = why
+        only_reads.state.superseded = why
+
+    @property
+    def read_only(self) -> str:
+        return only_reads.state.read_only
+
+    @read_only.setter
+    def read_only(self, why: str) -> None:
+        only_reads.state.read_only = why
+
+    @property
+    def only_reads(self) -> str:
+        return only_reads.state.why
 
 
 state = OutageState()
@@ -116,9 +129,7 @@ def database_error_response(error: BaseException) -> errors.ApiError:
 def outage_error(cause: str) -> errors.ApiError:
     if cause in {FULL, state.full}:
         return errors.InsufficientStorage(cause, retry_after=RETRY_SECONDS)
-    return errors.ServiceUnavailable(
-        f"the server is currently unable to handle the request: {cause}", retry_after=RETRY_SECONDS
-    )
+    return errors.unable(cause, RETRY_SECONDS)
 
 
 def require_space() -> None:
@@ -127,10 +138,10 @@ def require_space() -> None:
         raise outage_error(state.full)
 
 
-def require_present_hub() -> None:
-    """D28: raises ServiceUnavailable in a hub of which a newer incarnation has begun."""
-    if state.superseded:
-        raise outage_error(state.superseded)
+def require_writing_hub() -> None:
+    """Raises ServiceUnavailable in a hub of which a newer incarnation has begun (D28), or that is read-only."""
+    if state.only_reads:
+        raise outage_error(state.only_reads)
 
 
 def require_database() -> None:

@@ -114,6 +114,8 @@ class Monitor:
     def look(self) -> None:
         """The database each time, what changes slowly each ``SELDOM_SECONDS`` or when the database has come back."""
         found = {"database": database()}
+        if outages.state.read_only:  # worker and clock are at rest, and have time to be seen again afterwards
+            self.started = monotonic()
         was_away = bool(self.seen.get("database", "unknown"))
         seldom = was_away or monotonic() - self._seldom >= SELDOM_SECONDS
         for check in (Check("migrations", migrations, needs_database=True, has_grace=False), *_checks):

@@ -49,7 +49,7 @@ def send_next(outlet: Sent, sender: str) -> bool:
 
     Nothing in a hub that was restored and not activated, or of which a newer incarnation has begun (D28).
     """
-    if outages.state.superseded or incarnations.is_quiet():
+    if outages.state.only_reads or incarnations.is_quiet():
         return False
     row, now = positions.position_of(outlet.name), clock.now()
     if not positions.is_due(row, now):

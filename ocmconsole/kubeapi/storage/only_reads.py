@@ -1,4 +1,4 @@
-"""D28: no statement of a hub of which a newer incarnation has begun changes its database.
+"""No statement of a hub that only reads changes its database: a newer incarnation has begun (D28), or a person says so.
 
 Invariant: each statement of each connection passes ``_refuse_writes``. The store, the queue of writers and the pages
 refuse before that; what is written beside a read (denials, times of last use, sessions) asks ``is_set``
@@ -31,9 +31,17 @@ class OnlyReads(OperationalError):
 
 @dataclass
 class OnlyReadsState:
-    """Of this process: why it only reads, or empty; set by ``backup.succession`` through ``outages.state``."""
+    """Of this process: why it only reads, or empty.
 
-    why: str = ""
+    ``superseded`` is set by ``backup.succession`` through ``outages.state``, ``read_only`` from what a person has said.
+    """
+
+    superseded: str = ""
+    read_only: str = ""
+
+    @property
+    def why(self) -> str:
+        return self.superseded or self.read_only
 
 
 state = OnlyReadsState()

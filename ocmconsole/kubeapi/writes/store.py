@@ -171,7 +171,7 @@ def _act(
     goes_on: bool,
 ) -> _Act:
     """Raises InsufficientStorage, and ServiceUnavailable in a hub of which a newer incarnation has begun."""
-    outages.require_present_hub()
+    outages.require_writing_hub()
     if any(_grows(write) for write in writes):
         outages.require_space()
     now = clock.now()

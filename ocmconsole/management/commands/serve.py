@@ -35,8 +35,8 @@ class Command(BaseCommand):
         try:
             succession = embedded.SuccessionWatch()
             succession.start()
-            if outages.state.superseded:
-                self.stderr.write(outages.state.superseded)
+            if outages.state.only_reads:
+                self.stderr.write(outages.state.only_reads)
             else:
                 hub_setup.migrate()
                 if swapped := database_copy.swapped():

@@ -253,7 +253,7 @@ class LeasePath:
         if outages.state.away:
             return False
         return (
-            not (self._writes.is_full() or outages.state.locked or outages.state.superseded)
+            not (self._writes.is_full() or outages.state.locked or outages.state.only_reads)
             if is_write
             else not self._reads.is_full()
         )
