@@ -19,6 +19,8 @@ REGISTERING = (
     "registration.admission.token_limits",
     "registration.admission.repair_rules",
     "registration.policies.policy_reconcilers",
+    "registration.policies.policy_approvals",
+    "registration.certificates.ca_rotation",
     "registration.certificates.certificate_metrics",
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import sys
 from abc import ABC, abstractmethod
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth import get_user_model
@@ -22,7 +22,17 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
 
 
+# The option by which commands do alone what takes several people.
+BREAK_GLASS: dict[str, Any] = {
+    "default": "",
+    "metavar": "WHY",
+    "help": "where an act takes two people, do it alone, from this host; the audit keeps WHY",
+}
 PROVEN = "cli:password"  # the credential of who has shown the password of the account
+
+
+def breaking_glass(why: str) -> AbstractContextManager[None]:
+    return gate.breaking_glass(why.strip()) if why.strip() else nullcontext()
 
 
 def actor_named(username: str, *, proven: bool = False) -> Actor:
@@ -56,12 +66,11 @@ class ActingCommand(BaseCommand, ABC):
         parser.add_argument("--as", dest="acts_as", default="admin", metavar="USER", help=who)
         prove = "ask for the password of USER, so that this counts as done by that person where an act takes two"
         parser.add_argument("--prove", action="store_true", help=prove)
-        alone = "where an act takes two people, do it alone, from this host; the audit keeps WHY"
-        parser.add_argument("--break-glass", default="", metavar="WHY", help=alone)
+        parser.add_argument("--break-glass", **BREAK_GLASS)
 
     def handle(self, *args: Any, acts_as: str, prove: bool, break_glass: str, **options: Any) -> None:
         try:
-            with gate.breaking_glass(break_glass.strip()) if break_glass.strip() else nullcontext():
+            with breaking_glass(break_glass):
                 self.act(actor_named(acts_as, proven=prove), *args, **options)
         except errors.ApiError as error:
             raise CommandError(error.message) from error

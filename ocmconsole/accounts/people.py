@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn
 
 from django.contrib.auth.models import Group, Permission, User
 from django.db.models import Model
 
-from ocmconsole.accounts import permissions
+from ocmconsole.accounts import permissions, superusers
 from ocmconsole.accounts.permissions import Holder, PeoplePermission, place_of
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.access import authorization
@@ -75,7 +76,9 @@ def _save_user(actor: Actor, user: User, groups: Iterable[Group] | None, rights:
     after = before if groups is None else set(groups)
     for group in before ^ after:
         wish.needs_membership(group)
-    _save(wish, user, changed, _membership(before, after), rights)
+    paths = {entry["path"] for entry in changed}
+    agree = partial(superusers.agreed_account, actor, old, user, paths, after - before)
+    _save(wish, user, changed, _membership(before, after), rights, agree)
 
 
 def change_own_password(actor: Actor, user: User) -> None:
@@ -105,7 +108,7 @@ def _save_group(actor: Actor, group: Group, rights: Iterable[Permission] | None)
         wish.needs(PeoplePermission.CHANGE_GROUP if old else PeoplePermission.ADD_GROUP)
     if changed and old is not None:
         wish.needs_to_impersonate(group, old)
-    _save(wish, group, changed, [], rights)
+    _save(wish, group, changed, [], rights, partial(superusers.agreed_group, actor, old, group))
 
 
 def delete_account(actor: Actor, holder: Holder) -> None:
@@ -187,10 +190,14 @@ def _save(
     changed: list[dict[str, Any]],
     moved: list[dict[str, Any]],
     rights: Iterable[Permission] | None,
+    agree: Callable[[], Iterable[Model]] = tuple,
 ) -> None:
+    """``agree`` makes rows to save with it, and raises where it takes other people (``superusers``)."""
     steps = permissions.differences(holder, rights) if rights is not None else []
     reasons = [permissions.require_change(wish.actor, step) for step in steps]
     with verbs.changing_rights(wish.actor):
+        for row in agree():
+            row.save()
         if changed:
             holder.save()
         for entry in changed if isinstance(holder, User) else ():

@@ -116,7 +116,7 @@ def _detail(
         "has_changed": is_waiting and decisions.has_changed(found),
         "missing": row["rule"].people - len(row["people"]) if row["rule"] else 0,
         "may_decline": is_waiting and (found.proposed_by == actor.user or kind.may(actor, found)),
-        "may_perform": is_waiting and kind.perform is not None and kind.may(actor, found),
+        "may_perform": is_waiting and decisions.performs(actor, found),
         "again": kind.again,
         "form": form or DeclineProposalForm(),
         "subject_url": url,
@@ -172,7 +172,7 @@ def approve(request: HttpRequest, pk: int) -> HttpResponse:
     _found(actor, pk)
     try:
         found = decisions.approve(actor, pk, digest)
-        if decisions.is_complete(found) and acts.kind_of(found.act).perform is not None:
+        if decisions.is_complete(found) and decisions.performs(actor, found):
             return _carried_out(request, actor, pk, digest)
     except errors.ApiError as error:
         return _refused(request, pk, error)

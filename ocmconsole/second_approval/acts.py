@@ -36,7 +36,8 @@ class ActKind:
     ``title`` says what is done, of ``{subject}``. ``may`` says whether an actor may do it, and so approve it;
     ``evidence`` reads what it would be decided on now, None where it cannot be done any more. ``perform`` does it for
     somebody who carries out what was approved on its page; None where it is done again by hand, because it answers with
-    a secret or takes the host, and ``again`` says how. ``url`` is the page about the subject.
+    a secret or takes the host, and ``again`` says how. ``by_proposer``: what is done goes on in the name of who did it,
+    so only the one who proposed it performs it. ``url`` is the page about the subject.
     """
 
     name: ActName
@@ -45,6 +46,7 @@ class ActKind:
     evidence: Callable[[ProposedAct], Doc | None]
     perform: Callable[[Actor, ProposedAct], object] | None = None
     again: str = ""
+    by_proposer: bool = False
     url: Callable[[ProposedAct], str] = lambda _: ""
 
 

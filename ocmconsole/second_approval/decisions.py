@@ -125,6 +125,15 @@ def _approve(actor: Actor, pk: int, digest: str) -> ProposedAct:
     return found
 
 
+def performs(actor: Actor, found: ProposedAct) -> bool:
+    """Whether the actor may have it done on its page, once enough people stand behind it."""
+    kind = acts.kind_of(found.act)
+    if kind.perform is None or not kind.may(actor, found):
+        return False
+    account = gate.account_behind(actor)
+    return not kind.by_proposer or (account is not None and account.pk == found.account_id)
+
+
 def decline(actor: Actor, pk: int, reason: str) -> ProposedAct:
     """It is not done; who proposed it takes it back so. Raises NotFound, Forbidden, Conflict."""
     return verbs.with_present_rights(actor, lambda actor: _decline(actor, pk, reason))
@@ -150,9 +159,11 @@ def carry_out(actor: Actor, pk: int, digest: str) -> None:
     found = find(actor, pk)
     kind = acts.kind_of(found.act)
     if kind.perform is None:
-        raise errors.Conflict(f"It is done by hand: {kind.again}")
+        raise errors.Conflict(f"It is done by hand. {kind.again}")
     if found.present_state(clock.now()) is not State.WAITING:
         raise errors.Conflict("It does not wait any more.")
+    if not performs(actor, found):
+        raise errors.Forbidden("It is carried out by the one who proposed it, because it goes on in that name.")
     with gate.having_seen(digest):
         gate.require_seen(found)
         kind.perform(actor, found)

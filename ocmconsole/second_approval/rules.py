@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -17,6 +17,9 @@ class ActName(StrEnum):
 
     KEY_OVERRIDE = "key-override"
     REPAIR = "repair"
+    POLICY = "approval-policy"
+    CA = "ca"
+    SUPERUSER = "superuser"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,4 +44,12 @@ def parse_rules(words: Iterable[str]) -> dict[str, Rule]:
             raise ValueError(msg)
         named = list(ActName) if match["act"] == ALL else [ActName(match["act"])]
         found |= dict.fromkeys(named, Rule(people, match["team"] or ""))
+    if any(rule.team for rule in found.values()) and ActName.SUPERUSER not in found:
+        msg = f"a group is worth what joining it takes: name {ActName.SUPERUSER} as well, or one person joins it alone"
+        raise ValueError(msg)
     return found
+
+
+def teams_of(rules: Mapping[str, Rule]) -> set[str]:
+    """The groups whose members are asked."""
+    return {rule.team for rule in rules.values() if rule.team}

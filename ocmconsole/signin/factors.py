@@ -5,7 +5,7 @@ from __future__ import annotations
 from allauth.mfa.models import Authenticator
 from django.contrib.auth.models import User
 
-from ocmconsole.accounts import permissions
+from ocmconsole.accounts import permissions, superusers
 from ocmconsole.accounts.people import AccountChange
 from ocmconsole.accounts.permissions import PeoplePermission, place_of
 from ocmconsole.kubeapi import verbs
@@ -25,6 +25,8 @@ def _forget(actor: Actor, user: User) -> list[str]:
     with verbs.while_permitted(actor):
         found = [str(each) for each in Authenticator.objects.filter(user=user).order_by("pk")]
         if found:
+            for row in superusers.agreed_loss(actor, user):
+                row.save()
             Authenticator.objects.filter(user=user).delete()
             diff = [{"path": "second factors", "old": name} for name in found]
             permissions.audit_entry(actor, wish.act, place_of(user), diff=diff).save()

@@ -15,25 +15,30 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db.models import Q
+from django.urls import reverse
 
 from clusters.models import ClusterFacts, ManagedCluster
 from ocmconsole.accounts import permissions
 from ocmconsole.core.models import BootstrapTokenUse
 from ocmconsole.kubeapi import clock, errors, verbs
 from ocmconsole.kubeapi.storage import audit_acts
+from ocmconsole.second_approval import acts, gate
+from ocmconsole.second_approval.acts import ActKind
+from ocmconsole.second_approval.rules import ActName
 from registration import hub_setup
 from registration.models import IssuedCertificate
 from registration.pki import ca
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from ocmconsole.kubeapi.access.actor import Actor
     from ocmconsole.kubeapi.models import AuditEvent
+    from ocmconsole.second_approval.models import ProposedAct
 
 SECOND = timedelta(seconds=1)  # dates of certificates have no parts of it
 NAMED = 10  # of those who are left, in a refusal
@@ -143,7 +148,7 @@ def rotate(actor: Actor, role: ca.AuthorityRole, *, place: str = "") -> None:
     ``place`` says where the new key is, as for ``authority_files.rotate``. Raises Forbidden unless the actor is an
     admin, Conflict where one is under way, AuthorityError, OSError.
     """
-    _take(actor, partial(ca.rotate, place=place), role, ROTATE)
+    _take(actor, partial(ca.rotate, place=place), role, ROTATE, place=place)
 
 
 def turn_back(actor: Actor, role: ca.AuthorityRole) -> None:
@@ -160,7 +165,7 @@ def retire(actor: Actor, role: ca.AuthorityRole, *, force: bool = False) -> None
     found = progress_of(role)
     if found.left and not force:
         raise errors.Conflict(f"{_left_text(found)} Nothing is changed.")
-    _take(actor, ca.retire, role, RETIRE)
+    _take(actor, ca.retire, role, RETIRE, force=force)
 
 
 def replace_stolen(actor: Actor, role: ca.AuthorityRole, *, place: str = "") -> None:
@@ -168,7 +173,7 @@ def replace_stolen(actor: Actor, role: ca.AuthorityRole, *, place: str = "") -> 
 
     Nothing is counted and nobody waited for. Raises as ``rotate``.
     """
-    _take(actor, partial(ca.replace_stolen, place=place), role, STOLEN)
+    _take(actor, partial(ca.replace_stolen, place=place), role, STOLEN, place=place)
 
 
 def _left_text(found: Progress) -> str:
@@ -180,13 +185,16 @@ def _left_text(found: Progress) -> str:
     return f"{len(found.left)} {what}: {names}{more}."
 
 
-def _take(actor: Actor, step: Callable[..., ca.Authority], role: ca.AuthorityRole, act: str) -> None:
+def _take(
+    actor: Actor, step: Callable[..., ca.Authority], role: ca.AuthorityRole, act: str, **asked: str | bool
+) -> None:
+    """``asked`` is what else says which step it is."""
     require_admin(actor)
     home = settings.OCMCONSOLE_HOME
     before = ca.authority_of(home, role)
 
     def note(wanted: ca.Authority) -> None:
-        verbs.with_present_rights(actor, lambda actor: _note(actor, act, role, before, wanted))
+        verbs.with_present_rights(actor, lambda actor: _note(actor, act, role, before, wanted, asked))
 
     try:
         step(home, role, note=note)
@@ -200,10 +208,22 @@ def require_admin(actor: Actor) -> None:
         raise errors.Forbidden("the CAs of the hub are rotated by its admins")
 
 
-def _note(actor: Actor, act: str, role: ca.AuthorityRole, before: ca.Authority, wanted: ca.Authority) -> None:
-    """The audit entry, and what ends with a CA, in one transaction before the step."""
+def _note(
+    actor: Actor,
+    act: str,
+    role: ca.AuthorityRole,
+    before: ca.Authority,
+    wanted: ca.Authority,
+    asked: Mapping[str, str | bool],
+) -> None:
+    """The audit entry, and what ends with a CA, in one transaction before the step. It may take a second person."""
     require_admin(actor)
     with verbs.changing_rights(actor):
+        if acts.rule_of(ActName.CA) is not None:
+            said = {"step": act.partition(":")[2], **{name: str(value) for name, value in asked.items() if value}}
+            evidence = _evidence(role, act)
+            for row in gate.passed(gate.WantedAct(actor, ActName.CA, role.value, said, evidence)):
+                row.save()
         gone = {each.key_fingerprint for each in (before, *before.others)}
         gone -= {each.key_fingerprint for each in (wanted, *wanted.others)}
         # Of a stolen key also what nobody has shown yet: all that there is was signed before the new CA.
@@ -211,6 +231,45 @@ def _note(actor: Actor, act: str, role: ca.AuthorityRole, before: ca.Authority, 
         why = STOLEN_KEY if act == STOLEN else RETIRED
         ended = _end_certificates(actor, gone, why) if role is ca.AuthorityRole.CLIENT and gone else 0
         _entry(actor, act, role, before, wanted, f"{ended} certificates revoked" if ended else "").save()
+
+
+def _evidence(role: ca.AuthorityRole, act: str) -> dict[str, Any]:
+    """What another person has to know of a step: what is trusted now, who would lose the hub. Raises AuthorityError."""
+    found = progress_of(role)
+    left = [{"name": each.name, "until": each.ends.isoformat()} for each in found.left] if act == RETIRE else []
+    return {
+        "Signs": _described(found.signs),
+        "Trusted beside it": _described(found.other) if found.other is not None else [],
+        "Phase": [str(found.phase)],
+        **({"Who would lose the hub": left} if act == RETIRE else {}),
+    }
+
+
+def _described(certificate: ca.Certificate) -> dict[str, str]:
+    return {
+        "name": certificate.common_name,
+        "key": certificate.key_fingerprint,
+        "until": certificate.not_after.isoformat(),
+    }
+
+
+def _evidence_of(found: ProposedAct) -> dict[str, Any] | None:
+    try:
+        return _evidence(ca.AuthorityRole(found.subject), f"ca:{found.arguments['step']}")
+    except ca.AuthorityError:
+        return None
+
+
+acts.register(
+    ActKind(
+        ActName.CA,
+        "Change the CA of {subject}",
+        may=lambda actor, _: actor.is_master,
+        evidence=_evidence_of,
+        again="Then the command is given again on the host, as it was.",
+        url=lambda _: reverse("registration:ca"),
+    )
+)
 
 
 def _entry(

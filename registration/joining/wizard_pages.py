@@ -25,6 +25,7 @@ from ocmconsole.core.models import BootstrapToken, BootstrapTokenUse
 from ocmconsole.core.tokens import bootstrap_terms, token_formats, tokens
 from ocmconsole.kubeapi import clock, errors
 from ocmconsole.kubeapi.access.session import actor_of
+from ocmconsole.second_approval import gate
 from registration import hub_setup, join_guide, queries
 from registration.approvals import services
 from registration.joining.joining_forms import AddressField, PlaceForm, ReachForm, TokenForm
@@ -220,7 +221,10 @@ def _minted(request: HttpRequest, actor: Actor, where: PlaceForm, form: TokenFor
     )
     made = BootstrapToken.objects.get(pk=secret.partition(".")[0])
     if terms["accept"]:
-        policy_services.create_policy(actor, _accepting(made, name))
+        try:
+            policy_services.create_policy(actor, _accepting(made, name))
+        except gate.Waits as waits:  # the token is minted, and shown this once
+            messages.info(request, f"It is not accepted by itself until another person agrees: {waits.message}.")
     minted = {**request.session.get(MINTED, {}), str(terms["once"]): made.pk}
     request.session[MINTED] = dict(list(minted.items())[-REMEMBERED:])
     server = wishes["server"] or join_guide.addresses()[0]

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import yaml
 from django.conf import settings
-from django.db import transaction
 
-from ocmconsole.accounts import permissions
-from ocmconsole.kubeapi import clock
+from ocmconsole.accounts import permissions, superusers
+from ocmconsole.environment.durations import in_words
+from ocmconsole.kubeapi import clock, verbs
 from registration.models import IssuedCertificate
 from registration.pki import ca
 
@@ -59,7 +59,9 @@ def of_user(actor: Actor, user: str, *, groups: tuple[str, ...], lifetime: timed
     issued.authority = authority.key_fingerprint
     recorded = {"groups": list(groups), "fingerprint": issued.pk, "expires": issued.not_after.isoformat()}
     diff = [{"path": path, "new": value} for path, value in recorded.items()]
-    with transaction.atomic():
+    with verbs.while_permitted(None):
+        for row in superusers.agreed_certificate(actor, user, groups, in_words(lifetime)):
+            row.save()
         issued.save()
         permissions.audit_entry(
             actor, "certificate:issue", permissions.AuditTarget("", "users", user, ""), diff=diff

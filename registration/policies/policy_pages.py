@@ -12,10 +12,12 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from clusters import queries as clusters
+from ocmconsole.components import refusals
 from ocmconsole.components.links import audit_url, explain_url
 from ocmconsole.core.models import BootstrapToken
 from ocmconsole.kubeapi import clock, errors
 from ocmconsole.kubeapi.access.session import actor_of
+from ocmconsole.second_approval import gate
 from registration.models import ApprovalPolicy, ApprovalPolicyUse
 from registration.policies import policy_history, policy_services
 from registration.policies.policy_form import PolicyForm
@@ -161,6 +163,8 @@ def _edited(request: HttpRequest, actor: Actor, form: PolicyForm, policy: Approv
                 return _kept(request, actor, form.rule, policy)
             form.rule.check(clock.now())
             context |= _tried(actor, _unstored(form.rule)) | {"is_tried": True}
+        except gate.Waits as waits:
+            return refusals.proposed(request, waits.pk)
         except errors.ApiError as error:
             status = error.code if error.code != errors.Invalid.code else 400
             if error.causes:
@@ -198,6 +202,8 @@ def switch(request: HttpRequest, name: str) -> HttpResponse:
     turns_on = request.POST.get("to") == "on"
     try:
         (policy_services.enable_policy if turns_on else policy_services.disable_policy)(actor, name)
+    except gate.Waits as waits:
+        return refusals.proposed(request, waits.pk)
     except errors.Forbidden as error:
         messages.error(request, error.message)
         return _detail(request, name, status=error.code)

@@ -14,18 +14,21 @@ from django.db import IntegrityError, transaction
 
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ClusterPermission, ManagedCluster
+from ocmconsole.core.models import BootstrapToken
 from ocmconsole.kubeapi import clock, errors, verbs
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.storage import audit, plain_sql, reader
+from ocmconsole.second_approval import acts, gate
+from ocmconsole.second_approval.rules import ActName
 from registration.models import ApprovalPolicy, CertificateSigningRequest, PolicyPermission
 from registration.pki import agent_names
 from registration.policies.policy_matching import PolicyInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from django.db.models import QuerySet
 
@@ -137,6 +140,7 @@ def _create(actor: Actor, rule: PolicyInput) -> ApprovalPolicy:
     )
     try:
         with verbs.while_permitted(actor):
+            _agree(actor, "create", rule.name, rule.columns())
             _write(actor, "create", made, _recorded_terms(rule))
     except IntegrityError as error:
         raise errors.already_exists("", PLURAL, rule.name) from error
@@ -151,6 +155,7 @@ def change_policy(actor: Actor, name: str, rule: PolicyInput) -> ApprovalPolicy:
         with verbs.while_permitted(actor):
             policy = _existing(name)
             rule.check(clock.now())
+            _agree(actor, "change", name, rule.columns())
             _change(actor, "update", policy, {**rule.columns(), **_answering(actor)})
         return policy
 
@@ -163,7 +168,9 @@ def enable_policy(actor: Actor, name: str) -> None:
     def enable(actor: Actor) -> None:
         require_policy_right(actor, "change", name)
         with verbs.while_permitted(actor):
-            _change(actor, "enable", _existing(name), {"enabled": True, **_answering(actor)})
+            policy = _existing(name)
+            _agree(actor, "enable", name, rule_of(policy).columns())
+            _change(actor, "enable", policy, {"enabled": True, **_answering(actor)})
 
     verbs.with_present_rights(actor, enable)
 
@@ -201,6 +208,39 @@ def note_failure(policy: ApprovalPolicy, problem: str) -> None:
     if problem != policy.failure:
         failed_at = clock.now() if problem else None
         ApprovalPolicy.objects.filter(pk=policy.pk).update(failure=problem, failed_at=failed_at)
+
+
+def _agree(actor: Actor, step: str, name: str, columns: dict[str, Any]) -> None:
+    """In the caller's transaction: whether what a policy lets in from now on takes other people. Raises Deferred."""
+    if acts.rule_of(ActName.POLICY) is None:
+        return
+    asked = {"step": step, **{path: _plain(value) for path, value in columns.items()}}
+    for row in gate.passed(
+        gate.WantedAct(actor, ActName.POLICY, name, asked, evidence_about(name, columns["tokens"]), columns["reason"])
+    ):
+        row.save()
+
+
+def evidence_about(name: str, token_ids: Sequence[str]) -> dict[str, Any]:
+    """What another person has to know of a policy: what it is now, and what the tokens are that it names."""
+    present = ApprovalPolicy.objects.filter(name=name).first()
+    tokens = BootstrapToken.objects.filter(pk__in=token_ids).order_by("pk")
+    now = {path: _plain(value) for path, value in rule_of(present).columns().items()} if present is not None else {}
+    return {
+        "The policy now": {**now, "acts as": present.acts_as, "enabled": str(present.enabled)} if present else [],
+        "Its tokens": [
+            {
+                "token": token.pk,
+                "for": token.name,
+                "cluster": token.cluster,
+                "clusters at most": token.max_uses,
+                "from": list(token.addresses),
+                "minted by": token.created_by,
+                "until": token.expires.isoformat(),
+            }
+            for token in tokens
+        ],
+    }
 
 
 def _existing(name: str) -> ApprovalPolicy:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import io
+import json
+from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
 from django.core.management import CommandError, call_command
+from django.urls import reverse
 
 from clusters.kinds import ACCEPT_KEY, MANAGED_CLUSTER
+from ocmconsole.accounts import people
 from ocmconsole.kubeapi import clock, errors, verbs
 from ocmconsole.kubeapi.access.actor import EntryPoint
 from ocmconsole.kubeapi.access.session import actor_for
@@ -20,13 +26,17 @@ from ocmconsole.second_approval.gate import Waits
 from ocmconsole.second_approval.models import ProposedAct
 from ocmconsole.second_approval.rules import Rule, parse_rules
 from registration.approvals import repairs, services
-from registration.models import AcceptedKey, CertificateSigningRequest
+from registration.models import AcceptedKey, ApprovalPolicy, CertificateSigningRequest
+from registration.pki import ca
+from registration.policies import policy_services
+from registration.policies.policy_matching import PolicyInput
 from tests import factories as make
 from tests.actors import person
 from tests.entry_points import rights, scene
 from tests.entry_points.scene import Waiting
-from tests.entry_points.ways import Api, Refused
+from tests.entry_points.ways import REQUESTS, Api, Refused, signed
 from tests.kept import kept
+from tests.pages.joining import hub
 
 pytestmark = pytest.mark.django_db
 
@@ -116,6 +126,15 @@ def test_kubectl_meets_the_gate_and_passes_it_with_two_people(waiting: Waiting, 
     for _ in range(2):  # one's own word twice is one word
         with pytest.raises(Refused, match=r"takes 2 people, and was not done: it waits as proposal \d+ until .* ana"):
             Api().decide(ana, waiting.request, "Approved")
+    found = ProposedAct.objects.get()
+    path = f"{REQUESTS}/{waiting.request}/approval"
+    client = signed(ana)
+    doc = client.get(f"{REQUESTS}/{waiting.request}").json()
+    doc["status"] = {"conditions": [{"type": "Approved", "status": "True", "reason": "Kubectl", "message": "again"}]}
+    status = client.put(path, json.dumps(doc), content_type="application/json").json()
+    assert (status["code"], status["reason"]) == (403, "Forbidden")
+    assert (status["details"]["kind"], status["details"]["name"]) == ("proposedacts", str(found.pk))
+    assert status["details"]["causes"][0]["message"].endswith(reverse("second-approval:detail", args=[found.pk]))
     Api().decide(ben, waiting.request, "Approved")
     make.settle()
     assert scene.state_of(waiting) == "Issued"
@@ -186,8 +205,6 @@ def test_nobody_approves_their_own_nor_as_somebody_else(waiting: Waiting, ana: U
     found = propose(ana)
     with pytest.raises(errors.Forbidden, match="Nobody approves their own"):
         decisions.approve(as_of(ana), found.pk, found.digest)
-    from dataclasses import replace
-
     as_ben = replace(as_of(ben), impersonator="ana", renew=None)
     with pytest.raises(errors.Forbidden, match="Nobody approves their own"):
         decisions.approve(as_ben, found.pk, found.digest)
@@ -373,3 +390,116 @@ def test_a_repair_manifest_is_made_by_one_when_another_has_approved_it(waiting: 
 def test_a_setting_that_makes_no_sense_is_refused(words: str) -> None:
     with pytest.raises(ValueError, match=r"is not an act|is none of"):
         parse_rules([words])
+
+
+# ---------------------------------------------------------------- the other acts
+
+
+@pytest.fixture
+def every(settings: Any) -> None:
+    settings.OCMCONSOLE_SECOND_APPROVAL = parse_rules(["all@security"])
+    team = Group.objects.create(name="security")
+    for name in ("ana", "ben"):
+        team.user_set.add(User.objects.create_superuser(name, password=f"password of {name}"))
+
+
+def named(name: str) -> User:
+    return User.objects.get(username=name)
+
+
+def waits(act: Any) -> ProposedAct:
+    with pytest.raises(Waits) as refused:
+        act()
+    return ProposedAct.objects.get(pk=refused.value.pk)
+
+
+def agreed(found: ProposedAct, name: str = "ben") -> None:
+    decisions.approve(as_of(named(name)), found.pk, found.digest)
+
+
+@pytest.mark.contract("K9")
+def test_a_policy_works_when_another_has_approved_it_and_as_who_proposed_it(every: None) -> None:
+    rule = PolicyInput("web", clock.now() + timedelta(days=3), "new shops", pattern="shop-*")
+    found = waits(lambda: policy_services.create_policy(as_of(named("ana")), rule))
+    assert not ApprovalPolicy.objects.exists()
+    agreed(found)
+    with pytest.raises(errors.Forbidden, match="by the one who proposed it"):
+        decisions.carry_out(as_of(named("ben")), found.pk, found.digest)
+    decisions.carry_out(as_of(named("ana")), found.pk, found.digest)
+    assert ApprovalPolicy.objects.get().acts_as == "ana"
+    wider = replace(rule, pattern="*", tokens=["abcdef"])
+    assert waits(lambda: policy_services.change_policy(as_of(named("ana")), "web", wider)).subject == "web"
+    policy_services.disable_policy(as_of(named("ana")), "web")  # what lets in less takes nobody else
+    found = waits(lambda: policy_services.enable_policy(as_of(named("ana")), "web"))
+    policy_services.enable_policy(as_of(named("ben")), "web")
+    found.refresh_from_db()
+    assert (found.state, ApprovalPolicy.objects.get().acts_as) == (State.DONE, "ben")
+
+
+def test_a_superuser_is_made_by_two_and_so_is_who_approves(every: None) -> None:
+    ana, ben = as_of(named("ana")), as_of(named("ben"))
+    mallory = User.objects.create_user("mallory")
+    mallory.is_superuser = True
+    found = waits(lambda: people.save_user(ana, mallory))
+    with pytest.raises(errors.Forbidden, match="Nobody approves their own"):
+        agreed(found, "ana")
+    assert not named("mallory").is_superuser
+    people.save_user(ben, mallory)
+    assert named("mallory").is_superuser
+    li = User.objects.create_user("li")
+    found = waits(lambda: people.save_user(ana, li, groups=[Group.objects.get(name="security")]))
+    assert found.arguments == {"gets": ["joins security"]}
+    other = Group.objects.create(name="others")
+    people.save_user(ana, li, groups=[other])  # any other group takes one
+    other.name = "security-2"
+    people.save_group(ana, other)
+
+
+def test_nobody_takes_over_the_account_of_one_who_approves(every: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    ana, ben = as_of(named("ana")), named("ben")
+    ben.set_password("known to ana alone")
+    waits(lambda: people.save_user(ana, ben))
+    ben.refresh_from_db()
+    ben.username = "benjamin"
+    waits(lambda: people.save_user(ana, ben))
+    with pytest.raises(CommandError, match="takes 2 people"):
+        command(monkeypatch, named("ana"), "user_kubeconfig", "ben")
+    with pytest.raises(CommandError, match="takes 2 people"):
+        command(monkeypatch, named("ana"), "user_kubeconfig", "anybody", "--group", "system:masters")
+    with pytest.raises(CommandError, match="takes 2 people"):
+        call_command("createsuperuser", "--noinput", "--username", "eve", "--email", "")
+    assert not User.objects.filter(username="eve").exists()
+    monkeypatch.setattr("getpass.getpass", lambda *_, **__: "known to who has the shell")
+    with pytest.raises(CommandError, match="takes 2 people"):
+        call_command("changepassword", "ben", stdout=io.StringIO())
+    assert named("ben").check_password("password of ben")
+    call_command("changepassword", "ben", "--break-glass", "ben has lost it", stdout=io.StringIO())
+    assert named("ben").check_password("known to who has the shell")
+    assert AuditEvent.objects.get(act="second-approval:break-glass").reason == "ben has lost it"
+    own = named("ana")
+    own.set_password("a new one of my own")
+    people.change_own_password(as_of(own), own)
+
+
+def test_a_group_of_approvers_alone_is_no_protection_and_refused() -> None:
+    with pytest.raises(ValueError, match="name superuser as well"):
+        parse_rules(["key-override@security"])
+
+
+def test_a_ca_is_rotated_by_two(every: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, settings: Any) -> None:
+    hub(tmp_path, settings)
+    before = ca.client_authority(tmp_path).key_fingerprint
+    with pytest.raises(CommandError, match="behind it: ana"):
+        command(monkeypatch, named("ana"), "ca", "rotate", "client", "--prove")
+    assert ca.client_authority(tmp_path).key_fingerprint == before
+    found = ProposedAct.objects.get()
+    assert found.arguments == {"step": "rotate"}
+    with pytest.raises(CommandError, match="takes 2 people"):  # another step is another act
+        command(monkeypatch, named("ana"), "ca", "rotate", "serving", "--prove")
+    agreed(found)
+    command(monkeypatch, named("ana"), "ca", "rotate", "client")
+    assert ca.client_authority(tmp_path).key_fingerprint != before
+    with pytest.raises(CommandError, match="takes 2 people"):
+        command(monkeypatch, named("ana"), "ca", "rotate", "client", "--back", "--prove")
+    command(monkeypatch, named("ana"), "ca", "rotate", "client", "--back", "--break-glass", "agents fall off")
+    assert ca.client_authority(tmp_path).key_fingerprint == before

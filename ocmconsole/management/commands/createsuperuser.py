@@ -7,18 +7,31 @@ from typing import Any
 
 from django.contrib.auth.management.commands import createsuperuser
 from django.contrib.auth.models import User
+from django.core.management.base import CommandError
 from django.db.models.signals import post_save, pre_save
 
-from ocmconsole.accounts import people, permissions
+from ocmconsole.accounts import people, permissions, superusers
+from ocmconsole.accounts.acting_command import BREAK_GLASS, breaking_glass
 from ocmconsole.accounts.permissions import place_of
-from ocmconsole.kubeapi import verbs
+from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.access.actor import Actor, EntryPoint
 
 
 class Command(createsuperuser.Command):
     requires_system_checks = ()
 
-    def handle(self, *args: Any, **options: Any) -> str | None:
+    def add_arguments(self, parser: Any) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("--break-glass", **BREAK_GLASS)
+
+    def handle(self, *args: Any, break_glass: str = "", **options: Any) -> str | None:
+        try:
+            with breaking_glass(break_glass):
+                return self._create(*args, **options)
+        except errors.ApiError as error:
+            raise CommandError(error.message) from error
+
+    def _create(self, *args: Any, **options: Any) -> str | None:
         """The signals span one transaction around the account alone: no lock is held while the person types."""
         with ExitStack() as saving:
 
@@ -27,6 +40,8 @@ class Command(createsuperuser.Command):
 
             def end(instance: User, **_: Any) -> None:
                 actor = Actor.controller("command-line").through(EntryPoint.CLI)
+                for row in superusers.agreed_account(actor, None, instance, (), ()):
+                    row.save()
                 people.save_named(actor, instance.username)
                 diff = [{"path": "is_superuser", "new": instance.is_superuser}]
                 permissions.audit_entry(actor, "user:create", place_of(instance), diff=diff).save()
