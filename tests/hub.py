@@ -37,6 +37,7 @@ class Hub(Server):
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     program: tuple[str, ...] = (sys.executable, "manage.py")
     application: str = "ocmconsole"  # Celery's
+    folder: Path = ROOT  # of the checkout whose code it runs
 
     def beside(self) -> Self:
         """One more server with the same home and database, at other addresses, which it writes into the admin's kubeconfig."""
@@ -69,7 +70,7 @@ class Hub(Server):
         with (self.home / f"{name}.log").open("ab") as log:
             process = preloaded.Popen[bytes](
                 self.commands[name],
-                cwd=ROOT,
+                cwd=self.folder,
                 env=dict(self.environment),
                 stdout=log,
                 stderr=log,
@@ -96,7 +97,7 @@ class Hub(Server):
     def manage(self, *arguments: str, check: bool = True, seconds: float = 400) -> str:
         """Standard output of a manage.py command against this hub's home and database; it may take so many seconds."""
         command = [*self.program, *arguments]
-        done = preloaded.run(command, cwd=ROOT, env=dict(self.environment), timeout=seconds)
+        done = preloaded.run(command, cwd=self.folder, env=dict(self.environment), timeout=seconds)
         assert not check or done.returncode == 0, f"manage.py {' '.join(arguments)}:\n{done.stdout}{done.stderr}"
         return done.stdout
 

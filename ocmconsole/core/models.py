@@ -126,7 +126,7 @@ class BootstrapToken(models.Model):
     labels = models.JSONField(default=dict, blank=True)
     # The line of keys (D19) that it continues, by its id, and the state of the hub's CAs in which it was minted.
     key_line = models.PositiveBigIntegerField(null=True, blank=True)
-    rotation = models.CharField(max_length=64, blank=True, default="")
+    rotation = models.CharField(max_length=64, blank=True, default="", db_default="")
     created_by = models.CharField(max_length=320)
     created = models.DateTimeField()
     expires = models.DateTimeField(db_index=True)
@@ -182,7 +182,7 @@ class BootstrapTokenUse(models.Model):
     cluster = NameField(max_length=253)
     since = models.DateTimeField()
     # The address of the hub at that time; "" from before it was noted.
-    hub_url = models.CharField(max_length=300, blank=True, default="")
+    hub_url = models.CharField(max_length=300, blank=True, default="", db_default="")
     # The ManagedCluster that has what the token's minter wished for, or could not get it, and then why.
     wished_uid = models.CharField(max_length=36, blank=True, default="")
     wish_failure = models.TextField(blank=True, default="")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,17 +41,12 @@ class Site:
 
 @pytest.fixture(scope="package")
 def site(start_hub: StartHub) -> Iterator[Site]:
-    binary = tools.nginx()
-    if binary is None:
-        missing("nginx")
-    api, console = servers.free_port(), servers.free_port()
-    url, console_url = f"https://127.0.0.1:{api}", f"https://127.0.0.1:{console}"
-    secret = secrets.token_hex(16)
+    ports, secret = (servers.free_port(), servers.free_port()), secrets.token_hex(16)
     with ExitStack() as stack:
         first = stack.enter_context(
             start_hub(
-                API_URL=url,
-                CONSOLE_URL=console_url,
+                API_URL=f"https://127.0.0.1:{ports[0]}",
+                CONSOLE_URL=f"https://127.0.0.1:{ports[1]}",
                 TRUSTED_PROXY="127.0.0.1",
                 PROXY_SECRET=secret,
                 UNKNOWN_CERTIFICATES="accept",  # tests sign some of their own
@@ -59,31 +54,27 @@ def site(start_hub: StartHub) -> Iterator[Site]:
         )
         hubs = [first]
         if os.environ.get("TEST_DATABASE_URL"):
-            hubs.append(_second(first))
+            hubs.append(first.beside())
             hubs[1].start("server")
             stack.callback(hubs[1].stop, "server")
-        (first.home / "proxy-secret.conf").write_text(f'proxy_set_header X-Proxy-Secret "{secret}";\n')
-        conf = nginx.configuration(
-            first.home,
-            apis=[hub.environment["OCMCONSOLE_API_ADDRESS"] for hub in hubs],
-            consoles=[hub.environment["OCMCONSOLE_CONSOLE_ADDRESS"] for hub in hubs],
-            ports=(api, console),
-        )
-        stack.enter_context(nginx.running(binary, first.home, conf, api))
-        yield Site(hubs, url, console_url)
+        yield stack.enter_context(behind_nginx(hubs, ports, secret))
 
 
-def _second(first: Hub) -> Hub:
-    """A server with the same home and database at other addresses."""
-    api, console = f"127.0.0.1:{servers.free_port()}", f"127.0.0.1:{servers.free_port()}"
-    addresses = {"OCMCONSOLE_API_ADDRESS": api, "OCMCONSOLE_CONSOLE_ADDRESS": console}
-    return replace(
-        first,
-        api_url=f"https://{api}",
-        console_url=f"http://{console}",
-        environment={**first.environment, **addresses},
-        processes={},
+@contextmanager
+def behind_nginx(hubs: list[Hub], ports: tuple[int, int], secret: str) -> Iterator[Site]:
+    binary = tools.nginx()
+    if binary is None:
+        missing("nginx")
+    home = hubs[0].home
+    (home / "proxy-secret.conf").write_text(f'proxy_set_header X-Proxy-Secret "{secret}";\n')
+    conf = nginx.configuration(
+        home,
+        apis=[hub.environment["OCMCONSOLE_API_ADDRESS"] for hub in hubs],
+        consoles=[hub.environment["OCMCONSOLE_CONSOLE_ADDRESS"] for hub in hubs],
+        ports=ports,
     )
+    with nginx.running(binary, home, conf, ports[0]):
+        yield Site(hubs, f"https://127.0.0.1:{ports[0]}", f"https://127.0.0.1:{ports[1]}")
 
 
 @pytest.fixture(scope="package")
