@@ -17,8 +17,9 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from ocmconsole.backup import beginning
+from ocmconsole.backup import beginning, succession
 from ocmconsole.kubeapi.models import Revision
+from registration.pki import ca
 from tests import hub as hubs
 
 pytestmark = [pytest.mark.django_db, pytest.mark.contract("D22")]
@@ -55,6 +56,40 @@ def test_copies_that_are_no_good_are_refused_in_a_sentence(tmp_path: Path, setti
     Revision.take(1)
     with pytest.raises(CommandError, match="holds a hub already"):
         call_command("restore", str(served))
+
+
+@pytest.mark.contract("D28")
+def test_a_copy_of_another_hub_or_from_after_a_rotation_of_its_ca_is_not_put_beside_the_keys_that_are_here(
+    tmp_path: Path, settings: Any
+) -> None:
+    """With the CA of before, a stolen one would be trusted again."""
+    home = settings.OCMCONSOLE_HOME = tmp_path / "home"
+    home.mkdir()
+    (home / "audit-key").write_text("key")
+    ca.ensure_authority(home, ["localhost"])
+    copy = database(tmp_path / "copy", SERVED)
+    begun = timezone.now() + timedelta(seconds=10)
+    with closing(sqlite3.connect(copy)) as made:
+        row: dict[str, Any] = {name: "" for _, name, *_ in made.execute("PRAGMA table_info(kubeapi_auditevent)")}
+        row |= {
+            "id": 1,
+            "act": "ca:stolen",
+            "outcome": "allowed",
+            "name": "client",
+            "time": f"{begun:%Y-%m-%d %H:%M:%S}",
+        }
+        row |= {"groups": "[]", "count": 1, "diff": '[{"path": "signs", "old": "SHA256:old", "new": "SHA256:new"}]'}
+        marks = ", ".join(f":{name}" for name in row)
+        made.execute(f"INSERT INTO kubeapi_auditevent ({', '.join(row)}) VALUES ({marks})", row)  # noqa: S608 - names of columns
+        made.commit()
+    with pytest.raises(
+        CommandError, match=r"is from after a rotation of the client CA on .* restore a backup that was made"
+    ):
+        call_command("restore", str(copy), replace=True)
+    succession.write(home, succession.IncarnationMark(1, "2026-11-24T12:00:00+00:00", "two", "two"))
+    with pytest.raises(CommandError, match="is the database of another hub"):
+        call_command("restore", str(copy), replace=True)
+    assert not [*home.glob(".restore*"), *home.glob("before*"), *home.glob("hub*")]
 
 
 def database(path: Path, statements: str) -> Path:
