@@ -35,6 +35,13 @@ def breaking_glass(why: str) -> AbstractContextManager[None]:
     return gate.breaking_glass(why.strip()) if why.strip() else nullcontext()
 
 
+def add_proof(parser: ArgumentParser) -> None:
+    """The options of commands with ``--as`` for acts that take two people."""
+    prove = "ask for the password of USER, so that this counts as done by that person where an act takes two"
+    parser.add_argument("--prove", action="store_true", help=prove)
+    parser.add_argument("--break-glass", **BREAK_GLASS)
+
+
 def actor_named(username: str, *, proven: bool = False) -> Actor:
     """The active person of that name at the command line. Raises CommandError.
 
@@ -64,9 +71,7 @@ class ActingCommand(BaseCommand, ABC):
     def add_arguments(self, parser: ArgumentParser) -> None:
         who = "who does it (default: admin)"
         parser.add_argument("--as", dest="acts_as", default="admin", metavar="USER", help=who)
-        prove = "ask for the password of USER, so that this counts as done by that person where an act takes two"
-        parser.add_argument("--prove", action="store_true", help=prove)
-        parser.add_argument("--break-glass", **BREAK_GLASS)
+        add_proof(parser)
 
     def handle(self, *args: Any, acts_as: str, prove: bool, break_glass: str, **options: Any) -> None:
         try:

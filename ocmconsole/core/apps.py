@@ -16,6 +16,7 @@ REGISTERING = (
     "ocmconsole.core.rbac.escalation",
     "ocmconsole.core.reconcilers",
     "ocmconsole.core.garbage_collection",
+    "ocmconsole.core.tokens.unlimited_tokens",
     "ocmconsole.core.tokens.tokens",
     "ocmconsole.core.reviews",
 )

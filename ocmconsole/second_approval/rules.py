@@ -18,6 +18,7 @@ class ActName(StrEnum):
     KEY_OVERRIDE = "key-override"
     REPAIR = "repair"
     POLICY = "approval-policy"
+    TOKEN = "unlimited-token"  # noqa: S105 - an act
     CA = "ca"
     SUPERUSER = "superuser"
 

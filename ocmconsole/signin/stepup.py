@@ -44,6 +44,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from ocmconsole.components.whole_numbers import whole_number
+from ocmconsole.core.tokens.unlimited_tokens import FEW
 from ocmconsole.signin.lifetime import BEGAN
 
 if TYPE_CHECKING:
@@ -58,7 +59,6 @@ NEXT = "next"
 METHOD = "socialaccount"  # of a record of allauth's: single sign-on
 KEPT_SECONDS = 10 * 60  # a form is carried out only while the person still means it and what it decides stands
 AGAIN = "prompt=login&max_age=0"  # OpenID Connect Core 3.1.2.1: ask the person, and say when (``auth_time``)
-FEW = 20  # clusters that a token may bring without a proof; as many at once are no longer Safe (``risk_checks``)
 
 
 # ---------------------------------------------------------------- what needs a proof

@@ -14,11 +14,13 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
 from clusters import queries as clusters
+from ocmconsole.components import refusals
 from ocmconsole.components.links import audit_url, explain_url
 from ocmconsole.core.models import BootstrapToken, BootstrapTokenUse, TokenPermission
 from ocmconsole.core.tokens import bootstrap_terms, tokens
 from ocmconsole.kubeapi import clock, errors
 from ocmconsole.kubeapi.access.session import actor_of
+from ocmconsole.second_approval import gate
 from registration import join_guide
 from registration.join_guide import Reach
 from registration.joining.joining_forms import MintForm, ReachForm
@@ -134,6 +136,8 @@ def mint(request: HttpRequest) -> HttpResponse:
             if form.is_valid():
                 return _minted(request, actor, form)
             status = 400
+        except gate.Waits as waits:
+            return refusals.proposed(request, waits.pk)
         except errors.ApiError as error:
             messages.error(request, error.message)
             status = error.code

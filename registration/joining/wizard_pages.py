@@ -20,6 +20,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from clusters import queries as clusters
+from ocmconsole.components import refusals
 from ocmconsole.components.links import audit_url, explain_url
 from ocmconsole.core.models import BootstrapToken, BootstrapTokenUse
 from ocmconsole.core.tokens import bootstrap_terms, token_formats, tokens
@@ -167,6 +168,8 @@ def token(request: HttpRequest) -> HttpResponse:
             return redirect(join_guide.watch_url(earlier, name, where.cleaned_data["server"]))
         try:
             return _minted(request, actor, where, form)
+        except gate.Waits as waits:
+            return refusals.proposed(request, waits.pk)
         except errors.ApiError as error:
             messages.error(request, error.message)
             status = error.code

@@ -16,6 +16,9 @@ from django.urls import reverse
 
 from clusters.kinds import ACCEPT_KEY, MANAGED_CLUSTER
 from ocmconsole.accounts import people
+from ocmconsole.core import kinds as core
+from ocmconsole.core.models import BootstrapToken
+from ocmconsole.core.tokens import tokens
 from ocmconsole.kubeapi import clock, errors, verbs
 from ocmconsole.kubeapi.access.actor import EntryPoint
 from ocmconsole.kubeapi.access.session import actor_for
@@ -25,6 +28,7 @@ from ocmconsole.second_approval import decisions, gate
 from ocmconsole.second_approval.gate import Waits
 from ocmconsole.second_approval.models import ProposedAct
 from ocmconsole.second_approval.rules import Rule, parse_rules
+from registration import hub_setup
 from registration.approvals import repairs, services
 from registration.models import AcceptedKey, ApprovalPolicy, CertificateSigningRequest
 from registration.pki import ca
@@ -503,3 +507,50 @@ def test_a_ca_is_rotated_by_two(every: None, monkeypatch: pytest.MonkeyPatch, tm
         command(monkeypatch, named("ana"), "ca", "rotate", "client", "--back", "--prove")
     command(monkeypatch, named("ana"), "ca", "rotate", "client", "--back", "--break-glass", "agents fall off")
     assert ca.client_authority(tmp_path).key_fingerprint == before
+
+
+@pytest.mark.contract("K4", "W26", "W21")
+def test_a_token_for_any_number_of_clusters_takes_two_whatever_it_is(
+    every: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, settings: Any
+) -> None:
+    hub(tmp_path, settings)
+    hub_setup.ensure_hub()
+    settings.OCMCONSOLE_SECOND_APPROVAL = parse_rules(["unlimited-token"])
+    ana, ben, hour = named("ana"), named("ben"), timedelta(hours=1)
+    tokens.issue_bootstrap_token(as_of(ana), ttl=hour, max_uses=20)  # of these any number of people take one
+    tokens.issue_bootstrap_token(as_of(ana), ttl=hour, cluster=NAME)
+    with pytest.raises(CommandError, match="behind it: ana"):
+        command(monkeypatch, ana, "bootstrap_token", "create", "--uses", "any", "--prove")
+    assert BootstrapToken.objects.count() == 2
+    assert tokens.issue_bootstrap_token(as_of(ben), ttl=hour)
+    bootstrap = {
+        "metadata": {"name": "bootstrap-token-abcdef"},
+        "type": "bootstrap.kubernetes.io/token",
+        "stringData": {
+            "token-id": "abcdef",
+            "token-secret": "0123456789abcdef",
+            "usage-bootstrap-authentication": "true",
+        },
+    }
+    account = "agent-registration-bootstrap"
+    of_account = {
+        "metadata": {"name": "lasting", "annotations": {"kubernetes.io/service-account.name": account}},
+        "type": "kubernetes.io/service-account-token",
+    }
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"audiences": []}}
+    place = "/api/v1/namespaces/open-cluster-management"
+    for path, doc in (
+        ("/api/v1/namespaces/kube-system/secrets", bootstrap),
+        (f"{place}/secrets", of_account),
+        (f"{place}/serviceaccounts/{account}/token", request),
+    ):
+        sent = json.dumps({"apiVersion": "v1", "kind": "Secret", **doc})
+        first = signed(ana).post(path, sent, content_type="application/json")
+        assert (first.status_code, "takes 2 people" in first.json()["message"]) == (403, True), path
+        assert signed(ben).post(path, sent, content_type="application/json").status_code == 201
+    make.create(core.SERVICE_ACCOUNT, make.document(core.SERVICE_ACCOUNT, "robot"), namespace="default")
+    harmless = signed(ana).post(
+        "/api/v1/namespaces/default/serviceaccounts/robot/token", json.dumps(request), content_type="application/json"
+    )
+    assert harmless.status_code == 201
+    assert "0123456789abcdef" not in json.dumps([gate.document_of(each) for each in ProposedAct.objects.all()])

@@ -17,7 +17,7 @@ from django.db.models import Q
 
 from ocmconsole.core.models import BootstrapToken, Secret, ServiceAccount, TokenPermission
 from ocmconsole.core.rbac import known_rights
-from ocmconsole.core.tokens import bootstrap_terms, token_formats
+from ocmconsole.core.tokens import bootstrap_terms, token_formats, unlimited_tokens
 from ocmconsole.core.tokens.bootstrap_terms import Terms
 from ocmconsole.kubeapi import clock, errors, verbs, virtual_resources
 from ocmconsole.kubeapi.access import authentication, authorization
@@ -125,6 +125,8 @@ def issue_account_token(
         diff = [{"path": "jti", "new": claims.jti}, {"path": "expires", "new": claims.expires.isoformat()}]
         place = {"namespace": account.namespace, "uid": account.uid}
         with verbs.while_permitted(actor):
+            for each in unlimited_tokens.agreed_account_token(actor, account, lifetime, audiences):
+                each.save()
             _record(actor, "token", "serviceaccounts/token", account.name, **place, diff=diff).save()
         return text, claims
 
@@ -278,7 +280,7 @@ def _issue(actor: Actor, terms: Terms, confirm: Callable[[Actor], Iterable[Model
     recorded = {**terms.columns(), "expires": row.expires.isoformat()}
     diff = [{"path": path, "new": value} for path, value in recorded.items() if value]
     with verbs.while_permitted(actor):
-        for each in confirm(actor):
+        for each in (*confirm(actor), *unlimited_tokens.agreed_terms(actor, terms)):
             each.save()
         row.save(force_insert=True)
         _record(actor, "create", "bootstraptokens", token_id, diff=diff).save()

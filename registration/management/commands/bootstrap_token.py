@@ -39,6 +39,7 @@ class Command(BaseCommand):
         create.add_argument("--set", dest="clusterset", default="", help="the set that its clusters are to join")
         create.add_argument("--kubeconfig", metavar="FILE", help="write a ready bootstrap kubeconfig instead")
         create.add_argument("--as", dest="user", default="admin", metavar="USER")
+        acting_command.add_proof(create)
         acts.add_parser("list", help="show tokens, never their secrets")
         revoke = acts.add_parser("revoke", help="end a token now")
         revoke.add_argument("id", metavar="ID")
@@ -46,7 +47,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, act: str, **options: Any) -> None:
         try:
-            {"create": self._create, "list": self._list, "revoke": self._revoke}[act](options)
+            with acting_command.breaking_glass(options.get("break_glass") or ""):
+                {"create": self._create, "list": self._list, "revoke": self._revoke}[act](options)
         except errors.ApiError as error:
             raise CommandError(error.message) from error
 
@@ -57,7 +59,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         if options["uses"] != ANY and not (options["uses"].isascii() and options["uses"].isdecimal()):
             raise CommandError(f"--uses must be a number of clusters or {ANY}, not {options['uses']!r}")
-        actor = acting_command.actor_named(options["user"])
+        actor = acting_command.actor_named(options["user"], proven=options["prove"])
         token = tokens.issue_bootstrap_token(
             actor,
             name=options["name"],

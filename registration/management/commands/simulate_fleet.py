@@ -21,6 +21,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from ocmconsole.accounts import acting_command
 from ocmconsole.core.tokens import tokens
+from ocmconsole.kubeapi import errors
 from registration import join_guide
 from registration.agent.client.api import ssl_context
 from registration.agent.client.kubeconfig import Kubeconfig, parse_kubeconfig, read_kubeconfig
@@ -110,7 +111,10 @@ def _bootstraps(clusters: int, user: str) -> list[Kubeconfig]:
     address = join_guide.addresses()[0]
     found = []
     for _ in range(0, clusters, AGENTS_OF_TOKEN):
-        token = tokens.issue_bootstrap_token(actor, ttl=LIFETIME, name="simulated fleet", max_uses=AGENTS_OF_TOKEN)
+        try:
+            token = tokens.issue_bootstrap_token(actor, ttl=LIFETIME, name="simulated fleet", max_uses=AGENTS_OF_TOKEN)
+        except errors.ApiError as error:
+            raise CommandError(error.message) from error
         found.append(parse_kubeconfig(kubeconfigs.of_agent(token, address), Path()))
     return found
 
