@@ -25,7 +25,7 @@ from ocmconsole.backup.opening import OpenedArchive
 from ocmconsole.environment.installation import PROGRAM
 from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.models import AuditEvent
-from ocmconsole.kubeapi.storage import incarnations
+from ocmconsole.kubeapi.storage import audit_chain, incarnations
 from registration.pki import ca
 
 HEAD = b"SQLite format 3\0"
@@ -131,13 +131,16 @@ def _require_keys(folder: Path, source: Path) -> None:
 def swapped() -> str:
     """In words, when the SQLite database is older than what the home has seen of it; else "".
 
-    The home's log of revocations says up to which audit entry it was read, and each of those was durable then.
+    The home's log of revocations says up to which audit entry it was read, and each of those was durable then. Those
+    that are removed when they are old leave their seals.
     """
     last = revocation_log.last_line() if connection.vendor == databases.SQLITE else None
     present = incarnations.present() if last is not None else None
     if last is None or present is None or last["incarnation"] != present.uid:
         return ""
-    newest = AuditEvent.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
+    seal = audit_chain.newest_seal()
+    entry = AuditEvent.objects.order_by("-pk").values_list("pk", flat=True).first()
+    newest = max(entry or 0, seal.last if seal else 0)
     if newest >= last["audit"]:
         return ""
     place = Path(str(settings.DATABASES["default"]["NAME"]))

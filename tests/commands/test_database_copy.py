@@ -17,8 +17,8 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from ocmconsole.backup import beginning, succession
-from ocmconsole.kubeapi.models import Revision
+from ocmconsole.backup import beginning, database_copy, revocation_log, succession
+from ocmconsole.kubeapi.models import AuditSeal, Incarnation, Revision
 from registration.pki import ca
 from tests import hub as hubs
 
@@ -117,6 +117,21 @@ def damaged(source: Path, target: Path) -> Path:
 def cut(source: Path, target: Path) -> Path:
     target.write_bytes(source.read_bytes()[:-50_000])
     return target
+
+
+@pytest.mark.parametrize(("seen", "is_older"), [(7, False), (8, True)])
+def test_a_database_is_older_than_its_home_where_its_entries_and_seals_end_before_what_was_seen(
+    seen: int, is_older: bool, tmp_path: Path, settings: Any
+) -> None:
+    """Old entries may have been removed, all of a hub that was left alone for long (``OCMCONSOLE_AUDIT_RETENTION``)."""
+    settings.OCMCONSOLE_HOME = tmp_path
+    now = timezone.now()
+    Incarnation.objects.create(number=1, uid="one", begun_at=now)
+    AuditSeal.objects.create(number=1, first=1, last=7, count=7, newest=now, digest="")
+    revocation_log.append([{"what": revocation_log.SEEN, "audit": seen}], "one", now)
+    assert ("is an older copy" in database_copy.swapped()) is is_older
+    revocation_log.append([{"what": revocation_log.SEEN, "audit": 99}], "another", now)
+    assert not database_copy.swapped(), "of another life"
 
 
 def test_revisions_go_on_beyond_those_of_a_hub_that_was_restored_from_an_older_copy() -> None:
