@@ -23,13 +23,18 @@ MOST_WAIT = 180  # seconds: time in which the hub did not serve, as before its s
 
 # What nobody of the demonstration has done yet.
 EVENTS = """
+from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.utils import timezone
 from ocmconsole.access import services
 from ocmconsole.core.rbac.known_rights import question
 from ocmconsole.kubeapi.access.actor import EntryPoint
 from ocmconsole.kubeapi.access.session import actor_for
+from ocmconsole.second_approval.gate import Waits
+from ocmconsole.second_approval.rules import Rule
 from registration.policies import policy_services
 from registration.policies.policy_matching import PolicyInput
 
@@ -38,6 +43,10 @@ def person(name):
 
 rule = PolicyInput(name="shops", pattern="store-fr-*", reason="New shops of this month.", expires=timezone.now() + timedelta(days=9))
 policy_services.create_policy(person("admin"), rule)
+settings.OCMCONSOLE_SECOND_APPROVAL = {"approval-policy": Rule()}
+with suppress(Waits):
+    policy_services.create_policy(person("admin"), replace(rule, name="proposed"))
+settings.OCMCONSOLE_SECOND_APPROVAL = {}
 for who in ("mallory", "li"):
     asked = question("accept", "managedclusters.cluster.open-cluster-management.io", name="")
     services.request_access(person(who), asked, "I look after the shops this week.")
