@@ -112,6 +112,7 @@ PLACES: dict[str, Runs] = {
     "security/test_repair_tokens.py": Runs.BOTH,
     "security/test_revocation.py": Runs.BOTH,
     "security/test_second_approval.py": Runs.BOTH,
+    "security/test_second_approval_acts.py": Runs.BOTH,
     "security/test_second_approval_races.py": Runs.BOTH,
     "security/test_sessions.py": Runs.BOTH,
     "serving": Runs.SQLITE,
