@@ -1,8 +1,8 @@
 """A copy of a hub's SQLite database alone, as Litestream restores one, made a home of with the keys that are here.
 
 A copy that is put in the place of the database by hand would give out its revisions a second time (D22) and be taken
-for the hub that it is a copy of (D28). ``opened`` hands it to ``restoring`` as an archive is handed; ``swapped`` knows
-one that was put there by hand.
+for the hub that it is a copy of (D28). ``opened`` hands it to ``restoring`` as an archive is handed;
+``swapped_database`` knows one that was put there by hand.
 """
 
 from __future__ import annotations
@@ -16,16 +16,10 @@ from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from django.conf import settings
-from django.db import connection
-
-from ocmconsole.backup import archive, databases, opening, revocation_log, succession, taking
+from ocmconsole.backup import archive, databases, opening, succession, taking
 from ocmconsole.backup.encryption import BackupError
 from ocmconsole.backup.opening import OpenedArchive
-from ocmconsole.environment.installation import PROGRAM
 from ocmconsole.kubeapi import clock
-from ocmconsole.kubeapi.models import AuditEvent
-from ocmconsole.kubeapi.storage import audit_chain, incarnations
 from registration.pki import ca
 
 HEAD = b"SQLite format 3\0"
@@ -126,25 +120,3 @@ def _require_keys(folder: Path, source: Path) -> None:
                 f"{source} is from after a rotation of the {role} CA on {moment:%Y-%m-%d %H:%M:%S} UTC, and the keys "
                 "of this home are from before: restore a backup that was made after it, then this with --replace"
             )
-
-
-def swapped() -> str:
-    """In words, when the SQLite database is older than what the home has seen of it; else "".
-
-    The home's log of revocations says up to which audit entry it was read, and each of those was durable then. Those
-    that are removed when they are old leave their seals.
-    """
-    last = revocation_log.last_line() if connection.vendor == databases.SQLITE else None
-    present = incarnations.present() if last is not None else None
-    if last is None or present is None or last["incarnation"] != present.uid:
-        return ""
-    seal = audit_chain.newest_seal()
-    entry = AuditEvent.objects.order_by("-pk").values_list("pk", flat=True).first()
-    newest = max(entry or 0, seal.last if seal else 0)
-    if newest >= last["audit"]:
-        return ""
-    place = Path(str(settings.DATABASES["default"]["NAME"]))
-    return (
-        f"{place} is an older copy of this hub's database: its audit ends at entry {newest}, and {revocation_log.NAME} "
-        f"has seen {last['audit']}. Run {PROGRAM} restore {place} --replace, so that the hub begins anew with it"
-    )

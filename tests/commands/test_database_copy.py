@@ -17,7 +17,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from ocmconsole.backup import beginning, database_copy, revocation_log, succession
+from ocmconsole.backup import beginning, revocation_log, succession, swapped_database
 from ocmconsole.kubeapi.models import AuditSeal, Incarnation, Revision
 from registration.pki import ca
 from tests import hub as hubs
@@ -129,9 +129,9 @@ def test_a_database_is_older_than_its_home_where_its_entries_and_seals_end_befor
     Incarnation.objects.create(number=1, uid="one", begun_at=now)
     AuditSeal.objects.create(number=1, first=1, last=7, count=7, newest=now, digest="")
     revocation_log.append([{"what": revocation_log.SEEN, "audit": seen}], "one", now)
-    assert ("is an older copy" in database_copy.swapped()) is is_older
+    assert ("is an older copy" in swapped_database.trouble()) is is_older
     revocation_log.append([{"what": revocation_log.SEEN, "audit": 99}], "another", now)
-    assert not database_copy.swapped(), "of another life"
+    assert not swapped_database.trouble(), "of another life"
 
 
 def test_revisions_go_on_beyond_those_of_a_hub_that_was_restored_from_an_older_copy() -> None:

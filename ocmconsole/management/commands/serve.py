@@ -14,7 +14,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import Error as DatabaseFailure
 
 from ocmconsole import embedded
-from ocmconsole.backup import database_copy
+from ocmconsole.backup import swapped_database
 from ocmconsole.core.rbac import reading_ahead
 from ocmconsole.environment import garbage, home
 from ocmconsole.kubeapi.encryption import stored_text
@@ -39,7 +39,7 @@ class Command(BaseCommand):
                 self.stderr.write(outages.state.only_reads)
             else:
                 hub_setup.migrate()
-                if swapped := database_copy.swapped():
+                if swapped := swapped_database.trouble():
                     raise CommandError(swapped)
                 self._show_once(hub_setup.ensure_hub())
         except (ca.AuthorityError, home.HomeError) as error:
