@@ -1,7 +1,7 @@
 """Durations as people write them in settings and options (``365d``, ``24h``, ``40m``, ``90s``) and as pages show them.
 
 Pure. What is shown is rounded down to whole units, and never to nothing while a smaller unit still says something:
-``5 h`` and not ``0 d``.
+``5 h`` and not ``0 d``. ``exactly`` alone loses no second.
 """
 
 from __future__ import annotations
@@ -36,7 +36,16 @@ def span(length: timedelta, *, units: int = 2) -> str:
 
 def in_words(length: timedelta) -> str:
     """The same for a sentence: ``365 days``, ``12 hours``, ``1 hour 30 minutes``."""
-    parts = (f"{count} {word}{'s' if count != 1 else ''}" for count, _, word in _parts(length, 2))
+    return _worded(length, 2)
+
+
+def exactly(length: timedelta) -> str:
+    """As ``in_words``, of every unit: where two lengths must not read the same. ``1 day 59 minutes``."""
+    return _worded(length, len(UNITS))
+
+
+def _worded(length: timedelta, most: int) -> str:
+    parts = (f"{count} {word}{'s' if count != 1 else ''}" for count, _, word in _parts(length, most))
     return " ".join(parts) or "0 seconds"
 
 

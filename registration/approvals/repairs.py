@@ -17,7 +17,7 @@ from clusters.kinds import MANAGED_CLUSTER, is_accepted, is_deleting
 from ocmconsole.core.models import BootstrapToken
 from ocmconsole.core.tokens import bootstrap_terms, token_formats, tokens
 from ocmconsole.core.tokens.bootstrap_terms import Terms
-from ocmconsole.environment.durations import in_words
+from ocmconsole.environment.durations import exactly
 from ocmconsole.environment.installation import PROGRAM
 from ocmconsole.kubeapi import clock, errors
 from ocmconsole.kubeapi.formats import documents
@@ -121,7 +121,7 @@ def _agreed(name: str, line: KeyLine, ttl: timedelta, actor: Actor) -> list[Mode
     """Between the look and the token nothing has ended that the token would outlive; it may take a second person."""
     if line_to_repair(name) != line:
         raise errors.Conflict(f"The keys of {name} have just changed: try again.")
-    asked = {"lives": in_words(ttl)}
+    asked = {"lives": exactly(ttl)}
     return gate.passed(gate.WantedAct(actor, ActName.REPAIR, name, asked, _evidence(line)))
 
 

@@ -193,3 +193,36 @@ def test_a_token_for_any_number_of_clusters_takes_two_whatever_it_is(
     )
     assert harmless.status_code == 201
     assert "0123456789abcdef" not in json.dumps([gate.document_of(each) for each in ProposedAct.objects.all()])
+
+
+@pytest.mark.contract("K4", "W166")
+def test_a_token_is_worth_what_was_approved_and_lives_as_long(every: None, tmp_path: Path, settings: Any) -> None:
+    hub(tmp_path, settings)
+    settings.OCMCONSOLE_SECOND_APPROVAL = parse_rules(["unlimited-token"])
+    ana, day = named("ana"), timedelta(days=1)
+    client = signed(ana)
+
+    def secret(**terms: str) -> Any:
+        values = {"token-id": "abcdef", "token-secret": "0123456789abcdef", "usage-bootstrap-authentication": "true"}
+        doc = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "bootstrap-token-abcdef"},
+            "type": "bootstrap.kubernetes.io/token",
+            "stringData": {**values, **terms},
+        }
+        sent = json.dumps(doc)
+        return client.post("/api/v1/namespaces/kube-system/secrets", sent, content_type="application/json")
+
+    ends = (clock.now() + day).isoformat()
+    assert secret(expiration=ends).status_code == 403
+    found = ProposedAct.objects.get()
+    assert (found.arguments["ends"], found.arguments["signs in"]) == (ends, "true")
+    agreed(found)
+    assert secret().status_code == 403  # one that never ends
+    assert secret(expiration=ends, **{"auth-extra-groups": "system:bootstrappers:any"}).status_code == 403
+    assert secret(expiration="\0" * 5000).status_code == 403
+    assert secret(expiration=ends).status_code == 201
+    agreed(waits(lambda: tokens.issue_bootstrap_token(as_of(ana), ttl=day)))
+    waits(lambda: tokens.issue_bootstrap_token(as_of(ana), ttl=day + timedelta(minutes=59)))
+    assert tokens.issue_bootstrap_token(as_of(ana), ttl=day)

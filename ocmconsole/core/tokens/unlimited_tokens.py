@@ -1,18 +1,20 @@
 """Tokens with which any number of clusters may ask to join, as acts that can take two people.
 
 Ways to get one: a bootstrap token for no one cluster and more than ``FEW``, a Secret that is a bootstrap token, and a
-token of a ServiceAccount that may register clusters, asked for or in a Secret. No secret is part of what is proposed:
-the token is made when the act is done, and shown to who does it. Called by ``tokens``, and by the record below.
+token of a ServiceAccount that may register clusters, asked for or in a Secret. What is proposed says what such a token
+is worth and how long it lives, and holds no secret: the token is made when the act is done, and shown to who does it.
+Called by ``tokens``, and by the record below.
 """
 
 from __future__ import annotations
 
+import base64
 from typing import TYPE_CHECKING, Any
 
 from ocmconsole.core import kinds
 from ocmconsole.core.models import ServiceAccount, TokenPermission
 from ocmconsole.core.tokens import token_formats
-from ocmconsole.environment.durations import in_words
+from ocmconsole.environment.durations import exactly
 from ocmconsole.kubeapi import admission
 from ocmconsole.kubeapi.access import authorization
 from ocmconsole.kubeapi.access.actor import AUTHENTICATED, Actor
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
 FEW = 20  # clusters that a token may bring by one person's word; as many at once are no longer Safe (``risk_checks``)
 ACCOUNT_SECRET = "kubernetes.io/service-account-token"  # noqa: S105 - a type
 ACCOUNT_NAME = "kubernetes.io/service-account.name"
+# Of a bootstrap token in a Secret, by the key of its data; no other key but the secret and the id does anything.
+TERMS = {"expiration": "ends", "auth-extra-groups": "groups", "usage-bootstrap-authentication": "signs in"}
+LONGEST_TERM = 1_000  # characters that are shown
 REGISTERING = Attributes("create", "cluster.open-cluster-management.io", "managedclusters")
 
 
@@ -44,7 +49,7 @@ def agreed_terms(actor: Actor, terms: Terms) -> list[Model]:
     asked = {
         "token": "bootstrap token",
         "clusters": "any number" if terms.max_uses is None else str(terms.max_uses),
-        "lives": in_words(terms.ttl),
+        "lives": exactly(terms.ttl),
         "from": list(terms.addresses),
         "set": terms.clusterset,
         "labels": dict(terms.labels),
@@ -58,7 +63,7 @@ def agreed_account_token(
     """As ``agreed_terms``, for a token of a ServiceAccount that may register clusters."""
     if acts.rule_of(ActName.TOKEN) is None or not _may_register(account):
         return []
-    asked = {"token": "of a ServiceAccount", "lives": in_words(lifetime), "audiences": list(audiences)}
+    asked = {"token": "of a ServiceAccount", "lives": exactly(lifetime), "audiences": list(audiences)}
     return _agreed(actor, f"{account.namespace}/{account.name}", asked)
 
 
@@ -70,7 +75,9 @@ def unlimited_secrets_take_agreement(actor: Actor, old: Doc | None, new: Doc | N
     metadata = new["metadata"]
     where = f"{metadata['namespace']}/{metadata['name']}"
     if new["type"] == token_formats.BOOTSTRAP_TYPE and metadata["namespace"] == token_formats.BOOTSTRAP_NAMESPACE:
-        return _agreed(actor, where, {"token": "a Secret that is a bootstrap token"})
+        return _agreed(
+            actor, where, {"token": "a Secret that is a bootstrap token", **_terms_of(new.get("data") or {})}
+        )
     if new["type"] != ACCOUNT_SECRET:
         return []
     name = (metadata.get("annotations") or {}).get(ACCOUNT_NAME, "")
@@ -78,6 +85,20 @@ def unlimited_secrets_take_agreement(actor: Actor, old: Doc | None, new: Doc | N
     if account is None or not _may_register(account):
         return []
     return _agreed(actor, where, {"token": f"a Secret with a token of the ServiceAccount {name}"})
+
+
+def _terms_of(data: Doc) -> dict[str, str]:
+    """What a bootstrap token in a Secret is worth and for how long; its secret is no part of it."""
+    return {name: _readable(data[key]) for key, name in TERMS.items() if key in data}
+
+
+def _readable(value: str) -> str:
+    """Short plain text as it is, all else by its digest."""
+    try:
+        text = base64.b64decode(value, validate=True).decode()
+    except ValueError:
+        text = ""
+    return text if text.isprintable() and 0 < len(text) <= LONGEST_TERM else f"SHA-256 {gate.digest_of(value)}"
 
 
 def _may_register(account: ServiceAccount) -> bool:
