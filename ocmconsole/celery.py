@@ -57,6 +57,9 @@ def configure(sender: Celery, **_: object) -> None:
         beat_scheduler="ocmconsole.beat:OneOfSeveral",
         task_ignore_result=True,
         task_acks_late=False,
+        # Threads of the process that looks whether the hub only reads (``embedded``), also where nobody says --pool:
+        # processes that it forks would write on.
+        worker_pool="threads",
         worker_prefetch_multiplier=1,
         worker_hijack_root_logger=False,
         task_default_queue=WORK,

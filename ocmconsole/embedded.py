@@ -59,44 +59,57 @@ def _thread(name: str, run: Callable[[], None]) -> threading.Thread:
 
 
 class SuccessionWatch:
-    """D28: a thread of each server and worker that sees whether a newer incarnation of the hub has begun.
+    """D28: threads that see whether a newer incarnation of the hub has begun, and whether a person made it read-only.
 
-    And whether a person has made the hub read-only. It alone touches the backup place, which may hang.
+    Of each server, worker and ``work --follow``. One asks the database, the other alone touches the backup place,
+    which may hang: that holds up neither the beginning nor the end of read-only mode.
     """
 
     def __init__(self) -> None:
-        self._looked, self._stopping = threading.Event(), threading.Event()
-        self._thread = _thread("succession", self._run)
+        self._stopping = threading.Event()
+        looks = {"succession": self._look, "read-only": self._look_at_mode}
+        self._looked = {name: threading.Event() for name in looks}
+        self._threads = [_thread(name, partial(self._run, look, self._looked[name])) for name, look in looks.items()]
         self._was = self._problem = ""  # as logged
 
     def start(self) -> None:
-        """Hold the home, and return after the first look. Raises HomeError while a restore is under way."""
+        """Hold the home, and return after the first looks. Raises HomeError while a restore is under way."""
         home.occupy(settings.OCMCONSOLE_HOME)
-        self._thread.start()
-        self._looked.wait(FIRST_LOOK_SECONDS)
+        for thread in self._threads:
+            thread.start()
+        deadline = monotonic() + FIRST_LOOK_SECONDS
+        for looked in self._looked.values():
+            looked.wait(max(0.0, deadline - monotonic()))
 
     def stop(self) -> None:
+        """May be called before the start."""
         self._stopping.set()
-        self._thread.join(STOP_SECONDS)
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(STOP_SECONDS)
 
-    def _run(self) -> None:
+    def _run(self, look: Callable[[], None], looked: threading.Event) -> None:
         while not self._stopping.is_set():
             close_old_connections()
-            self._look()
-            self._looked.set()
+            try:
+                look()
+            except DatabaseFailure:  # the probes say so; before the first migration there is no such table
+                pass
+            except Exception:  # the next look may do better
+                log.exception("whether this hub only reads is not known")
+            looked.set()
             self._stopping.wait(SUCCESSION_SECONDS)
 
     def _look(self) -> None:
-        try:
-            succession.look()
-            read_only_mode.look()
-            incarnations.look_at_encryption()
-            if settings.OCMCONSOLE_BACKUP_PLACE and not outages.state.only_reads:
-                self._copy_log(settings.OCMCONSOLE_BACKUP_PLACE)
-        except DatabaseFailure:  # the probes say so; before the first migration there is no such table
-            return
-        except Exception:  # the next look may do better
-            log.exception("whether a newer incarnation of this hub has begun is not known")
+        """Raises an error of the database."""
+        succession.look()
+        if settings.OCMCONSOLE_BACKUP_PLACE and not outages.state.only_reads:
+            self._copy_log(settings.OCMCONSOLE_BACKUP_PLACE)
+
+    def _look_at_mode(self) -> None:
+        """Raises an error of the database."""
+        read_only_mode.look()
+        incarnations.look_at_encryption()
         if outages.state.only_reads != self._was:
             self._was = outages.state.only_reads
             log.error("%s", self._was or "this hub writes again")
@@ -136,16 +149,20 @@ class Presence:
     def _run(self) -> None:
         while not self._stopping.is_set():
             close_old_connections()
-            try:
-                if not outages.state.only_reads:
-                    uptime.note_serving(clock.now())
-                    self.keep_certificate()
-            except DatabaseFailure as error:
-                log.warning("the note that this server serves could not be stored: %s", error)
+            self.note()
             self._stopping.wait(uptime.NOTE_SECONDS)
 
+    def note(self) -> None:
+        """Also in the second in which the hub becomes read-only, and a commit is refused that this process begins."""
+        try:
+            if not outages.state.only_reads:
+                uptime.note_serving(clock.now())
+                self.keep_certificate()
+        except (DatabaseFailure, errors.ApiError) as error:
+            log.warning("the note that this server serves could not be stored: %s", error)
+
     def keep_certificate(self) -> None:
-        """What cannot be used stays as it is, with a line in the log. Raises an error of the database."""
+        """What cannot be used stays as it is, with a line in the log. Raises an error of the database, and ApiError."""
         problem = ""
         try:
             hub_setup.keep_serving_certificate()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Any
 
@@ -35,12 +36,12 @@ class Command(BaseCommand):
         try:
             succession = embedded.SuccessionWatch()
             succession.start()
-            if outages.state.only_reads:
-                self.stderr.write(outages.state.only_reads)
+            if only_reads := outages.state.only_reads:
+                self.stderr.write(only_reads)
             else:
                 hub_setup.migrate()
-                if swapped := swapped_database.trouble():
-                    raise CommandError(swapped)
+            self._refuse_older_copy()
+            if not only_reads:
                 self._show_once(hub_setup.ensure_hub())
         except (ca.AuthorityError, home.HomeError) as error:
             raise CommandError(str(error)) from error
@@ -67,6 +68,15 @@ class Command(BaseCommand):
             if workers:
                 workers.stop()
         _leave()
+
+    def _refuse_older_copy(self) -> None:
+        """Also of a read-only hub: its database is copied just then. Raises CommandError, and errors of the database.
+
+        The tables of one that is read-only may still be those of the release before.
+        """
+        with suppress(DatabaseFailure) if outages.state.only_reads else nullcontext():
+            if swapped := swapped_database.trouble():
+                raise CommandError(swapped)
 
     def _show_once(self, password: str) -> None:
         """The generated password of the first admin, on a terminal only: what else stdout is may be kept and read.

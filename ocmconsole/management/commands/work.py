@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
+from ocmconsole import embedded
+from ocmconsole.environment import home
 from ocmconsole.kubeapi.control import workqueue
 
 if TYPE_CHECKING:
@@ -20,7 +22,14 @@ class Command(BaseCommand):
         parser.add_argument("--follow", action="store_true", help="go on until stopped")
 
     def handle(self, *args: Any, follow: bool, **options: Any) -> None:
-        if follow:
-            workqueue.follow()
-        else:
+        if not follow:
             self.stdout.write(f"{workqueue.drain()} items done")
+            return
+        watch = embedded.SuccessionWatch()
+        try:
+            watch.start()
+            workqueue.follow()
+        except home.HomeError as error:
+            raise CommandError(str(error)) from error
+        finally:
+            watch.stop()
