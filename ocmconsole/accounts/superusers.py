@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
     from ocmconsole.second_approval.models import ProposedAct
 
+GROUP_IS_CALLED = "group is called"
 TAKEN_OVER = {"username": "gets another name", "password": "gets another password", "is_active": "is active again"}
 
 
@@ -46,7 +47,7 @@ def agreed_group(actor: Actor, old: Group | None, group: Group) -> list[Model]:
         return []
     if not {old.name, group.name} & _teams():
         return []
-    return _agreed(actor, old.name, [f"group is called {group.name}"])
+    return _agreed(actor, old.name, [f"{GROUP_IS_CALLED} {group.name}"])
 
 
 def agreed_certificate(actor: Actor, name: str, groups: Collection[str], lives: str) -> list[Model]:
@@ -89,10 +90,14 @@ def _teams() -> set[str]:
 def _agreed(actor: Actor, name: str, gets: list[str]) -> list[Model]:
     if actor.is_controller:  # the hub's first start
         return []
-    return gate.passed(gate.WantedAct(actor, ActName.SUPERUSER, name, {"gets": gets}, _evidence(name)))
+    return gate.passed(gate.WantedAct(actor, ActName.SUPERUSER, name, {"gets": gets}, _evidence(name, gets)))
 
 
-def _evidence(name: str) -> dict[str, Any]:
+def _evidence(name: str, gets: list[str]) -> dict[str, Any]:
+    """The account, or the group with its members; with the password, or another's would be let in unseen."""
+    if any(each.startswith(GROUP_IS_CALLED) for each in gets):
+        members = User.objects.filter(groups__name=name).order_by("username")
+        return {"Its members now": list(members.values_list("username", flat=True))}
     account = User.objects.filter(username=name).first()
     if account is None:
         return {"The account now": []}
@@ -104,12 +109,13 @@ def _evidence(name: str) -> dict[str, Any]:
             "staff": str(account.is_staff),
             "groups": list(account.groups.order_by("name").values_list("name", flat=True)),
             "made": account.date_joined.isoformat(),
+            "digest of its password's hash": gate.digest_of(account.password)[:16],
         }
     }
 
 
 def _evidence_of(found: ProposedAct) -> dict[str, Any]:
-    return _evidence(found.subject)
+    return _evidence(found.subject, found.arguments["gets"])
 
 
 acts.register(

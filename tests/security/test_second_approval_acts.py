@@ -98,6 +98,25 @@ def test_a_superuser_is_made_by_two_and_so_is_who_approves(every: None) -> None:
     people.save_group(ana, other)
 
 
+def test_what_was_approved_is_who_it_was(every: None, settings: Any) -> None:
+    """Between the approval and the act one person alone changes neither whose password it is, nor who is in a group."""
+    ana, team = as_of(named("ana")), Group.objects.get(name="security")
+    li, other = User.objects.create_user("li"), Group.objects.create(name="others")
+    found = waits(lambda: people.save_user(ana, li, groups=[team]))
+    agreed(found)
+    li.set_password("known to ana alone")
+    people.save_user(ana, li)
+    assert decisions.has_changed(found)
+    waits(lambda: people.save_user(ana, li, groups=[team]))
+    settings.OCMCONSOLE_SECOND_APPROVAL = parse_rules(["superuser", "key-override@security"])
+    people.delete_account(ana, team)
+    other.name = "security"
+    agreed(waits(lambda: people.save_group(ana, other)))
+    people.save_user(ana, li, groups=[Group.objects.get(pk=other.pk)])
+    found = waits(lambda: people.save_group(ana, other))
+    assert found.evidence == {"Its members now": ["li"]}
+
+
 def test_nobody_takes_over_the_account_of_one_who_approves(every: None, monkeypatch: pytest.MonkeyPatch) -> None:
     ana, ben = as_of(named("ana")), named("ben")
     ben.set_password("known to ana alone")
