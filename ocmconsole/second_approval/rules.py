@@ -9,7 +9,7 @@ from enum import StrEnum
 
 ALL = "all"
 MOST_PEOPLE = 9  # behind one act: more would never come together within a day
-WORD = re.compile(r"(?P<act>[a-z-]+)(=(?P<people>[0-9]+))?(@(?P<team>[^@]+))?")
+WORD = re.compile(r"(?P<act>[a-z-]+)(=(?P<people>[0-9]+))?(@(?P<team>[^@=]+))?")
 
 
 class ActName(StrEnum):
