@@ -106,7 +106,7 @@ def _detail(
     found = _found(actor, pk)
     row, kind = _row(actor, found), acts.kind_of(found.act)
     is_waiting = row["state"] is State.WAITING
-    url = kind.url(found)
+    url, is_own = kind.url(found), decisions.has_proposed(actor, found)
     context = {
         **row,
         "sections": [(name, _parts(value)) for name, value in found.evidence.items()],
@@ -115,7 +115,8 @@ def _detail(
         "obstacle": decisions.approval_obstacle(actor, found) if is_waiting else "",
         "has_changed": is_waiting and decisions.has_changed(found),
         "missing": row["rule"].people - len(row["people"]) if row["rule"] else 0,
-        "may_decline": is_waiting and (found.proposed_by == actor.user or kind.may(actor, found)),
+        "may_decline": is_waiting and (is_own or kind.may(actor, found)),
+        "is_own": is_own,
         "may_perform": is_waiting and decisions.performs(actor, found),
         "again": kind.again,
         "form": form or DeclineProposalForm(),

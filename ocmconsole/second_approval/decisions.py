@@ -29,10 +29,18 @@ State = ProposedAct.State
 
 
 def may_see(actor: Actor, found: ProposedAct) -> bool:
-    """Who proposed or approved it, or may do it; admins see all."""
-    if actor.is_master or actor.user in {found.proposed_by, found.closed_by}:
+    """Who proposed or approved it, or may do it; admins see all. By account: names may be given anew."""
+    if actor.is_master or has_proposed(actor, found):
         return True
-    return found.approvals.filter(person=actor.user).exists() or acts.kind_of(found.act).may(actor, found)
+    return found.approvals.filter(account__username=gate.name_behind(actor)).exists() or acts.kind_of(found.act).may(
+        actor, found
+    )
+
+
+def has_proposed(actor: Actor, found: ProposedAct) -> bool:
+    """Whether it is the actor's own to take back. Of what no account proposed all that there is to go by is a name."""
+    name = found.account.username if found.account is not None else found.proposed_by
+    return name == gate.name_behind(actor)
 
 
 def find(actor: Actor, pk: int) -> ProposedAct:
@@ -145,7 +153,7 @@ def _decline(actor: Actor, pk: int, reason: str) -> ProposedAct:
         state = found.present_state(clock.now())
         if state is not State.WAITING:
             raise errors.Conflict(f"It does not wait any more: {state.label.lower()}.")
-        may = found.proposed_by == actor.user or acts.kind_of(found.act).may(actor, found)
+        may = has_proposed(actor, found) or acts.kind_of(found.act).may(actor, found)
         if may:
             gate.close_declined(found, actor, reason)
             found.save()
@@ -160,6 +168,8 @@ def carry_out(actor: Actor, pk: int, digest: str) -> None:
     kind = acts.kind_of(found.act)
     if kind.perform is None:
         raise errors.Conflict(f"It is done by hand. {kind.again}")
+    if acts.rule_of(found.act) is None:
+        raise errors.Conflict("It takes no second person any more: it is done as everything else, where it is done.")
     if found.present_state(clock.now()) is not State.WAITING:
         raise errors.Conflict("It does not wait any more.")
     if not performs(actor, found):

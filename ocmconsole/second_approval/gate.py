@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 GROUP, PLURAL = "ocmconsole.io", "proposedacts"
 UNPROVEN = "cli"  # the credential of who is named at the command line and has shown no password
 PAGE = "/second-approval/{}/"
+MOST_WAITING = 50  # proposals of one caller: lists read them all, and who is asked has to
 
 State = ProposedAct.State
 _seen: ContextVar[str] = ContextVar("second_approval_seen", default="")
@@ -86,7 +87,7 @@ def passed(wanted: WantedAct) -> list[Model]:
         return []
     if (why := _break_glass.get()) and wanted.actor.entry_point is EntryPoint.CLI:
         diff = [{"path": name, "new": value} for name, value in _identity(wanted).items()]
-        return [_entry(wanted.actor, acts.BREAK_GLASS, wanted.subject, why, diff)]
+        return [*_overtaken(wanted, why), _entry(wanted.actor, acts.BREAK_GLASS, wanted.subject, why, diff)]
     with request_cache.forgetting():
         found = _waiting(wanted)
         if found is None or found.evidence != plain(wanted.evidence):
@@ -99,6 +100,14 @@ def passed(wanted: WantedAct) -> list[Model]:
     _close(found, State.DONE, wanted.actor)
     diff = [{"path": "people", "new": people}, {"path": "digest", "new": found.digest}]
     return [found, entry_about(found, wanted.actor, acts.DONE, diff=diff)]
+
+
+def _overtaken(wanted: WantedAct, why: str) -> list[Model]:
+    """The proposal of what somebody does alone from the host: nobody is to do it once more."""
+    if (found := _waiting(wanted)) is None:
+        return []
+    _close(found, State.DONE, wanted.actor, f"without a second person: {why}")
+    return [found]
 
 
 @contextmanager
@@ -132,6 +141,11 @@ def account_behind(actor: Actor) -> User | None:
     if actor.entry_point in {EntryPoint.CONTROLLER, EntryPoint.STANDING} or actor.credential == UNPROVEN:
         return None
     return User.objects.filter(username=actor.impersonator or actor.user, is_active=True).first()
+
+
+def name_behind(actor: Actor) -> str:
+    """Whom pages name for it: who impersonates somebody, and not whom."""
+    return (actor.impersonator or actor.user)[:320]
 
 
 def standing(found: ProposedAct, rule: Rule) -> list[str]:
@@ -236,21 +250,26 @@ class _Undecided(errors.Deferred):
 
 
 def _propose(wanted: WantedAct) -> ProposedAct:
-    """A new proposal; one of the same act with other evidence, or whose time is over, is closed."""
-    now = clock.now()
+    """A new proposal; one of the same act with other evidence, or whose time is over, is closed. Raises Forbidden."""
+    now, person = clock.now(), name_behind(wanted.actor)
     if (before := _stored(wanted)) is not None:
         if before.present_state(now) is State.EXPIRED:
             _close(before, State.EXPIRED, None)
         else:
             close_changed(before, wanted.actor)
         before.save()
+    if ProposedAct.objects.filter(state=State.WAITING, expires__gt=now, proposed_by=person).count() >= MOST_WAITING:
+        raise errors.Forbidden(
+            f"{wanted.act} of {quoted(wanted.subject)} takes other people, and was not proposed: {MOST_WAITING} "
+            f"proposals of {quoted(person)} wait already; take some back, or have them approved"
+        )
     found = ProposedAct(
         **plain(_identity(wanted)),
         also=plain(wanted.also),
         evidence=plain(wanted.evidence),
         arguments_digest=digest_of(plain(wanted.arguments)),
         reason=wanted.reason,
-        proposed_by=wanted.actor.user[:320],
+        proposed_by=person,
         account=account_behind(wanted.actor),
         entry_point=wanted.actor.entry_point.value,
         proposed_at=now,
@@ -287,7 +306,7 @@ def close_changed(found: ProposedAct, actor: Actor) -> None:
 
 def _close(found: ProposedAct, state: ProposedAct.State, actor: Actor | None, reason: str = "") -> None:
     found.state, found.closed_reason = state, reason
-    found.closed_by = actor.user[:320] if actor is not None else ""
+    found.closed_by = name_behind(actor) if actor is not None else ""
     found.closed_at = clock.now() if actor is not None else found.expires
 
 

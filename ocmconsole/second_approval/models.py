@@ -15,8 +15,9 @@ class ProposedAct(models.Model):
     """An act that was asked for, with the evidence of that moment. But for its state it never changes.
 
     ``arguments`` say which act it is, together with ``act`` and ``subject``; ``also`` is what else was asked for with
-    it. ``digest`` is of all that is shown and approved (``gate.document_of``). ``account`` is that of who proposed it;
-    None where nobody proved to be that person, as at the command line, and when the account is gone.
+    it. ``digest`` is of all that is shown and approved (``gate.document_of``). ``proposed_by`` is the name then of who
+    proposed it: of who impersonates somebody their own. ``account`` is that person's; None where nobody proved to be
+    that person, as at the command line, and when the account is gone.
     """
 
     class State(models.TextChoices):

@@ -182,6 +182,8 @@ def test_break_glass_is_for_the_host_alone_and_in_the_audit(
     assert hows() == ["accept", "override"]
     entry = AuditEvent.objects.get(act="second-approval:break-glass")
     assert (entry.user, entry.reason, entry.entry_point) == ("ana", "site is down", "cli")
+    found = ProposedAct.objects.get()  # nobody does it once more
+    assert (found.state, found.closed_reason) == (State.DONE, "without a second person: site is down")
 
 
 def test_a_hub_that_asks_for_no_second_person_goes_on_as_before(waiting: Waiting, ana: User, settings: Any) -> None:
@@ -379,7 +381,9 @@ def test_a_repair_manifest_is_made_by_one_when_another_has_approved_it(waiting: 
         repairs.mint_manifest(as_of(ana), NAME)
 
 
-@pytest.mark.parametrize("words", ["everything", "key-override=1", "key-override=two", "key-override=2@", "=2"])
+@pytest.mark.parametrize(
+    "words", ["everything", "key-override=1", "key-override=two", "key-override=2@", "=2", "all@security=3"]
+)
 def test_a_setting_that_makes_no_sense_is_refused(words: str) -> None:
     with pytest.raises(ValueError, match=r"is not an act|is none of"):
         parse_rules([words])

@@ -90,6 +90,17 @@ def test_one_that_was_approved_and_not_done_is_carried_out_by_either(found: Prop
     assert "Carried out by ana" in text(ana, place)
 
 
+def test_the_page_says_why_somebody_does_not_count(found: ProposedAct) -> None:
+    ben, place = signed_in("ben"), f"/second-approval/{found.pk}/"
+    User.objects.filter(username="ana").update(is_active=False)
+    assert "ana proposed it, and does not count any more" in text(ben, place)
+    User.objects.get(username="ana").delete()
+    assert "ana proposed it; no account stands behind that, so it does not count" in text(ben, place)
+    decisions.approve(as_of(User.objects.get(username="ben")), found.pk, found.digest)
+    ProposedAct.objects.filter(pk=found.pk).update(expires=found.proposed_at)
+    assert "It was not done before" in text(ben, place)
+
+
 def test_django_admin_makes_no_superuser_alone(settings: Any) -> None:
     settings.OCMCONSOLE_SECOND_APPROVAL = parse_rules(["superuser"])
     ana, ben = (User.objects.create_superuser(name) for name in ("ana", "ben"))
