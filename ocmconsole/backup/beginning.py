@@ -18,8 +18,10 @@ from ocmconsole.core.models import BootstrapToken
 from ocmconsole.core.tokens import tokens
 from ocmconsole.kubeapi import clock, kinds
 from ocmconsole.kubeapi.access.actor import Actor
+from ocmconsole.kubeapi.encryption import stored_text
 from ocmconsole.kubeapi.models import Change, Compaction, Incarnation, Revision
 from ocmconsole.kubeapi.storage import audit, audit_chain, incarnations, reader
+from ocmconsole.kubeapi.writes import reencryption
 from ocmconsole.models import Session
 
 A_SECOND = 100_000  # revisions that a hub may have given out for each second since it was copied: no database does
@@ -83,7 +85,16 @@ def _jump(now: datetime, copied_at: datetime, number: int) -> int:
 
 
 def check() -> None:
-    """Rows agree with their documents, and the audit is as it was sealed. Raises BackupError."""
+    """What is encrypted has its keys, rows agree with their documents, and the audit is as it was sealed.
+
+    Raises BackupError.
+    """
+    try:
+        missing = [stored_text.lost(name) for name in reencryption.missing_keys()]
+    except stored_text.Unreadable as error:
+        missing = [error]
+    if missing:
+        raise BackupError(missing[0].message)
     _, wrong = reader.check_wire()
     flaws = [flaw.text for flaw in audit_chain.verify_chain().flaws]
     if found := [*wrong, *flaws]:

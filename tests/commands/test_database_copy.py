@@ -18,7 +18,10 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from ocmconsole.backup import beginning, revocation_log, succession, swapped_database
+from ocmconsole.backup.encryption import BackupError
+from ocmconsole.kubeapi.encryption import stored_text
 from ocmconsole.kubeapi.models import AuditSeal, Incarnation, Revision
+from ocmconsole.models import NotificationChannel
 from registration.pki import ca
 from tests import hub as hubs
 
@@ -132,6 +135,15 @@ def test_a_database_is_older_than_its_home_where_its_entries_and_seals_end_befor
     assert ("is an older copy" in swapped_database.trouble()) is is_older
     revocation_log.append([{"what": revocation_log.SEEN, "audit": 99}], "another", now)
     assert not swapped_database.trouble(), "of another life"
+
+
+def test_a_database_whose_keys_are_not_beside_it_is_refused_whatever_they_encrypt() -> None:
+    """Not only resources: a second factor or the secret of a channel nobody reads until it is needed."""
+    NotificationChannel.objects.create(
+        name="alerts", kind="webhook", secret=f"{stored_text.PREFIX}0badcafe:text", created=timezone.now()
+    )
+    with pytest.raises(BackupError, match="the key 0badcafe of encryption-keys is missing in the hub's home"):
+        beginning.check()
 
 
 def test_revisions_go_on_beyond_those_of_a_hub_that_was_restored_from_an_older_copy() -> None:
