@@ -63,6 +63,10 @@ class Waits(errors.Forbidden):
         self.causes = [errors.Cause("SecondApprovalNeeded", url)]
 
 
+class NotProposed(errors.Forbidden):
+    """The act takes other people and was not done; nor was it proposed, since too much of the caller's waits."""
+
+
 @dataclass(frozen=True, slots=True)
 class WantedAct:
     """An act as somebody is about to do it. ``also`` is asked for with it, and no part of which act it is."""
@@ -250,7 +254,7 @@ class _Undecided(errors.Deferred):
 
 
 def _propose(wanted: WantedAct) -> ProposedAct:
-    """A new proposal; one of the same act with other evidence, or whose time is over, is closed. Raises Forbidden."""
+    """A new proposal; one of the same act with other evidence, or whose time is over, is closed. Raises NotProposed."""
     now, person = clock.now(), name_behind(wanted.actor)
     if (before := _stored(wanted)) is not None:
         if before.present_state(now) is State.EXPIRED:
@@ -259,7 +263,7 @@ def _propose(wanted: WantedAct) -> ProposedAct:
             close_changed(before, wanted.actor)
         before.save()
     if ProposedAct.objects.filter(state=State.WAITING, expires__gt=now, proposed_by=person).count() >= MOST_WAITING:
-        raise errors.Forbidden(
+        raise NotProposed(
             f"{wanted.act} of {quoted(wanted.subject)} takes other people, and was not proposed: {MOST_WAITING} "
             f"proposals of {quoted(person)} wait already; take some back, or have them approved"
         )

@@ -228,6 +228,8 @@ def _minted(request: HttpRequest, actor: Actor, where: PlaceForm, form: TokenFor
             policy_services.create_policy(actor, _accepting(made, name))
         except gate.Waits as waits:  # the token is minted, and shown this once
             messages.info(request, f"It is not accepted by itself until another person agrees: {waits.message}.")
+        except gate.NotProposed as refusal:
+            messages.warning(request, f"It is not accepted by itself: {refusal.message}.")
     minted = {**request.session.get(MINTED, {}), str(terms["once"]): made.pk}
     request.session[MINTED] = dict(list(minted.items())[-REMEMBERED:])
     server = wishes["server"] or join_guide.addresses()[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import uuid
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from ocmconsole.second_approval import decisions
+from ocmconsole.core.models import BootstrapToken
+from ocmconsole.second_approval import decisions, gate
 from ocmconsole.second_approval.models import ProposedAct
 from ocmconsole.second_approval.rules import parse_rules
 from registration.models import ApprovalPolicy
@@ -121,7 +123,9 @@ def test_django_admin_makes_no_superuser_alone(settings: Any) -> None:
     assert li.is_superuser
 
 
-def test_a_policy_that_takes_two_is_proposed_by_its_form_and_by_the_wizard(settings: Any, tmp_path: Path) -> None:
+def test_a_policy_that_takes_two_is_proposed_by_its_form_and_by_the_wizard(
+    settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings.OCMCONSOLE_SECOND_APPROVAL = parse_rules(["approval-policy"])
     hub(tmp_path, settings)
     ana = signed_in("ana", is_superuser=True)
@@ -136,3 +140,7 @@ def test_a_policy_that_takes_two_is_proposed_by_its_form_and_by_the_wizard(setti
     assert "not accepted by itself until another person agrees" in html.unescape(minted.content.decode())
     assert not ApprovalPolicy.objects.exists()
     assert ProposedAct.objects.count() == 2
+    monkeypatch.setattr(gate, "MOST_WAITING", 2)
+    minted = ana.post(path, {"lifetime": "1h", "uses": "1", "bind": "on", "accept": "on", "once": str(uuid.uuid4())})
+    assert "2 proposals of" in minted.content.decode()  # and the token is shown all the same
+    assert BootstrapToken.objects.latest("created").pk + "." in minted.content.decode()
