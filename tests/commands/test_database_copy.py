@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.utils import timezone
 
 from ocmconsole.backup import beginning, revocation_log, succession, swapped_database
@@ -35,6 +36,13 @@ LATER = "INSERT INTO django_migrations (app, name, applied) VALUES ('clusters', 
 KEYS = ("ca.crt", "ca.key", "audit-key")
 
 
+@pytest.fixture
+def on_sqlite() -> None:
+    if connection.vendor != "sqlite":
+        pytest.skip("of SQLite's file")
+
+
+@pytest.mark.usefixtures("on_sqlite")
 def test_copies_that_are_no_good_are_refused_in_a_sentence(tmp_path: Path, settings: Any) -> None:
     home = settings.OCMCONSOLE_HOME = tmp_path / "home"
     home.mkdir()
@@ -61,6 +69,7 @@ def test_copies_that_are_no_good_are_refused_in_a_sentence(tmp_path: Path, setti
         call_command("restore", str(served))
 
 
+@pytest.mark.usefixtures("on_sqlite")
 @pytest.mark.contract("D28")
 def test_a_copy_of_another_hub_or_from_after_a_rotation_of_its_ca_is_not_put_beside_the_keys_that_are_here(
     tmp_path: Path, settings: Any
@@ -122,6 +131,7 @@ def cut(source: Path, target: Path) -> Path:
     return target
 
 
+@pytest.mark.usefixtures("on_sqlite")
 @pytest.mark.parametrize(("seen", "is_older"), [(7, False), (8, True)])
 def test_a_database_is_older_than_its_home_where_its_entries_and_seals_end_before_what_was_seen(
     seen: int, is_older: bool, tmp_path: Path, settings: Any
