@@ -45,6 +45,8 @@ from django.views.decorators.http import require_http_methods
 
 from ocmconsole.components.whole_numbers import whole_number
 from ocmconsole.core.tokens.unlimited_tokens import FEW
+from ocmconsole.second_approval import acts
+from ocmconsole.second_approval.rules import ActName
 from ocmconsole.signin.lifetime import BEGAN
 
 if TYPE_CHECKING:
@@ -89,6 +91,11 @@ def _is_kept(sent: QueryDict, arguments: Arguments) -> bool:  # noqa: ARG001 - a
     return sent.get("act") != "try"
 
 
+def _can_be_second(sent: QueryDict, arguments: Arguments) -> bool:  # noqa: ARG001 - a Condition
+    """To accept may be to stand behind another's override: the word for a key is in an annotation as well (D9)."""
+    return acts.rule_of(ActName.KEY_OVERRIDE) is not None
+
+
 def _is_final(sent: QueryDict, arguments: Arguments) -> bool:
     return arguments["name"] in {"remove", "revoke"} or "revoke" in sent
 
@@ -97,6 +104,8 @@ def _is_final(sent: QueryDict, arguments: Arguments) -> bool:
 ACTS: dict[str, Condition] = {
     # Accept a key that the hub would not give the name to (D9).
     "registration:override": _always,
+    "registration:accept": _can_be_second,
+    "registration:bulk": lambda sent, arguments: arguments["name"] == "accept" and _can_be_second(sent, arguments),
     # Be the second person behind an act, and have it done.
     "second-approval:approve": _always,
     "second-approval:carry-out": _always,

@@ -254,11 +254,38 @@ def _proposed(client: Client, *approving: str) -> dict[str, Any]:
     return {"path": f"/second-approval/{found.pk}/{act}/", "digest": found.digest}
 
 
+def _asking(client: Client) -> None:
+    """One who asks, at a hub in which to accept may be another's override approved."""
+    django_settings.OCMCONSOLE_SECOND_APPROVAL = {"key-override": Rule()}
+    make.cluster("eu-1")
+    requests.ask("eu-1-a", requests.agent_pem("eu-1"), cluster="eu-1", by=requests.BOOTSTRAP)
+    make.settle()
+
+
+def _seen_request(client: Client) -> dict[str, Any]:
+    _asking(client)
+    page = client.get("/approvals/eu-1/").content.decode()
+    seen = {
+        each: html.unescape(re.findall(rf'name="{each}" value="([^"]*)"', page)[0])
+        for each in ("cluster_rv", "csr_rvs")
+    }
+    return {"path": "/approvals/eu-1/accept/", **seen}
+
+
+def _selected_request(client: Client) -> dict[str, Any]:
+    _asking(client)
+    return {"path": client.post("/approvals/-/select/", {"act": "accept", "select": "eu-1"})["Location"], "typed": "1"}
+
+
 GIVEN = {"preset": "minter", "holder": "li", "scope": "all", "set": "", "names": "", "namespace": ""}
 NEW = {"username": "new", "password1": "a long first password", "password2": "a long first password"}
 SAMPLES = {
     "registration:override": Sample(
         "/approvals/eu-1/override/", lambda: make.stored("eu-1").hub_accepts_client, prepare=_contested
+    ),
+    "registration:accept": Sample("", lambda: make.stored("eu-1").hub_accepts_client, prepare=_seen_request),
+    "registration:bulk accept": Sample(
+        "", lambda: make.stored("eu-1").hub_accepts_client, prepare=_selected_request
     ),
     "second-approval:approve": Sample("", lambda: make.stored("eu-1").hub_accepts_client, prepare=_proposed),
     "second-approval:carry-out": Sample(
