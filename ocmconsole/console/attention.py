@@ -325,13 +325,16 @@ def _wishes(actor: Actor) -> Item | None:
 
 
 def _second_approvals(actor: Actor) -> Item | None:
-    """Somebody has proposed what takes another person, and this one may approve it or have it done."""
+    """Somebody has proposed what takes another person, and this one may approve it or is to have it done."""
     found = decisions.needs(actor)
     if not found:
         return None
     first, label = found[0], f"Second approval{'' if len(found) == 1 else 's'}"
     title = acts.kind_of(first.act).title.format(subject=first.subject)
-    text = f"{first.proposed_by} proposed: {title}. It takes another person."
+    missing = (
+        "Enough people approved it, and it is not done." if decisions.is_complete(first) else "It takes another person."
+    )
+    text = f"{first.proposed_by} proposed: {title}. {missing}"
     one = reverse("second-approval:detail", args=[first.pk])
     url = one if len(found) == 1 else reverse("second-approval:list")
     state = _digest(each.digest for each in found)

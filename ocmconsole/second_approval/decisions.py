@@ -69,7 +69,16 @@ def _seen_by(actor: Actor, rows: Iterable[ProposedAct]) -> list[ProposedAct]:
 
 def needs(actor: Actor) -> list[ProposedAct]:
     """What waits for this very person: to approve it, or, where enough people stand behind it, to do it."""
-    return [found for found in waiting_for(actor) if not approval_obstacle(actor, found) or is_complete(found)]
+    return [found for found in waiting_for(actor) if _needs(actor, found)]
+
+
+def _needs(actor: Actor, found: ProposedAct) -> bool:
+    if not is_complete(found):
+        return not approval_obstacle(actor, found)
+    if acts.kind_of(found.act).perform is not None:
+        return performs(actor, found)
+    account = gate.account_behind(actor)
+    return account is not None and gate.stands_behind(found, account)
 
 
 def is_complete(found: ProposedAct) -> bool:

@@ -66,6 +66,7 @@ def test_a_policy_works_when_another_has_approved_it_and_as_who_proposed_it(ever
     found = waits(lambda: policy_services.create_policy(as_of(named("ana")), rule))
     assert not ApprovalPolicy.objects.exists()
     agreed(found)
+    assert [decisions.needs(as_of(named(name))) for name in ("ana", "ben")] == [[found], []]
     with pytest.raises(errors.Forbidden, match="by the one who proposed it"):
         decisions.carry_out(as_of(named("ben")), found.pk, found.digest)
     decisions.carry_out(as_of(named("ana")), found.pk, found.digest)

@@ -87,6 +87,7 @@ def test_what_has_changed_says_so_and_is_not_approved(found: ProposedAct) -> Non
 def test_one_that_was_approved_and_not_done_is_carried_out_by_either(found: ProposedAct) -> None:
     decisions.approve(as_of(User.objects.get(username="ben")), found.pk, found.digest)
     ana, place = signed_in("ana"), f"/second-approval/{found.pk}/"
+    assert "Enough people approved it, and it is not done." in text(ana, "/attention/")
     assert "Carry it out" in text(ana, place)
     assert ana.post(f"{place}carry-out/", {"digest": found.digest})["Location"] == place
     assert "Carried out by ana" in text(ana, place)
