@@ -12,7 +12,7 @@ import orjson
 
 from ocmconsole.core import kinds
 from ocmconsole.core.models import Namespace, ServiceAccount
-from ocmconsole.core.tokens import tokens
+from ocmconsole.core.tokens import token_formats, tokens
 from ocmconsole.kubeapi import admission, errors
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.schema.names import key_flaws
@@ -27,8 +27,6 @@ NAME_LABEL = "kubernetes.io/metadata.name"
 KUBERNETES = "kubernetes"
 PERMANENT = frozenset({"default", "kube-system", "kube-public"})
 
-TOKEN_SECRET = "kubernetes.io/service-account-token"  # noqa: S105 - a type
-ACCOUNT_NAME = "kubernetes.io/service-account.name"
 ACCOUNT_UID = "kubernetes.io/service-account.uid"
 LASTING = timedelta(days=3650)  # ten years: Kubernetes' tokens in Secrets have no end
 
@@ -100,7 +98,7 @@ def permanent_namespace_stays(actor: Actor, old: Doc) -> None:  # noqa: ARG001 -
 @admission.defaulter(kinds.SECRET)
 def token_secret_is_filled(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
     """W21: a new Secret of the ServiceAccount token type gets a token, the CA and the namespace."""
-    if old is not None or new["type"] != TOKEN_SECRET or not isinstance(new.get("data") or {}, dict):
+    if old is not None or new["type"] != token_formats.ACCOUNT_TYPE or not isinstance(new.get("data") or {}, dict):
         return
     metadata = new["metadata"]
     account = ServiceAccount.objects.filter(namespace=metadata["namespace"], name=account_of(metadata)).first()
@@ -119,9 +117,9 @@ def token_secret_is_filled(actor: Actor, old: Doc | None, new: Doc) -> None:  # 
 @admission.validator(kinds.SECRET)
 def token_secret_names_itsaccount_of(actor: Actor, old: Doc | None, new: Doc) -> None:  # noqa: ARG001 - the signature of rules
     """W21: a Secret of the ServiceAccount token type names an account that exists. Raises Invalid."""
-    if new["type"] != TOKEN_SECRET:
+    if new["type"] != token_formats.ACCOUNT_TYPE:
         return
-    field, name = f"metadata.annotations[{ACCOUNT_NAME}]", account_of(new["metadata"])
+    field, name = f"metadata.annotations[{token_formats.ACCOUNT_NAME}]", account_of(new["metadata"])
     if not name:
         raise _invalid(new, [errors.required(field)])
     if old is None and ACCOUNT_UID not in new["metadata"]["annotations"]:
@@ -251,7 +249,7 @@ def _reporter_causes(event: Doc) -> Iterator[Cause]:
 def account_of(metadata: Doc) -> str:
     """The service account whose token a secret is for; empty when its annotation cannot name one."""
     annotations = metadata.get("annotations")
-    name = annotations.get(ACCOUNT_NAME) if isinstance(annotations, dict) else None
+    name = annotations.get(token_formats.ACCOUNT_NAME) if isinstance(annotations, dict) else None
     return name if isinstance(name, str) and _is_encodable(name) and "\0" not in name else ""
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ocmconsole.core import admission, kinds
 from ocmconsole.core.models import ClusterRole, Event, Namespace, Secret
-from ocmconsole.core.tokens import tokens
+from ocmconsole.core.tokens import token_formats, tokens
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi import kinds as registry
 from ocmconsole.kubeapi.access.actor import Actor
@@ -134,7 +134,7 @@ def account_that_went(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Ke
 
 def account_of_token_secret(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key]:
     """Of a new one: its account may have gone while it was written."""
-    if old is not None or new is None or new["type"] != admission.TOKEN_SECRET:
+    if old is not None or new is None or new["type"] != token_formats.ACCOUNT_TYPE:
         return ()
     return (Key(key.namespace, admission.account_of(new["metadata"])),)
 
@@ -148,7 +148,7 @@ def reconcile_token_secrets(key: Key) -> None:
     """
     account = verbs.find(kinds.SERVICE_ACCOUNT, key)
     uid = account["metadata"]["uid"] if account else ""
-    for secret in Secret.objects.filter(namespace=key.namespace, type=admission.TOKEN_SECRET, deleted_at=None):
+    for secret in Secret.objects.filter(namespace=key.namespace, type=token_formats.ACCOUNT_TYPE, deleted_at=None):
         metadata = secret.doc["metadata"]
         is_ours = admission.account_of(metadata) == key.name
         if is_ours and metadata["annotations"].get(admission.ACCOUNT_UID) != uid:

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from ocmconsole.second_approval.models import ProposedAct
 
 FEW = 20  # clusters that a token may bring by one person's word; as many at once are no longer Safe (``risk_checks``)
-ACCOUNT_SECRET = "kubernetes.io/service-account-token"  # noqa: S105 - a type
-ACCOUNT_NAME = "kubernetes.io/service-account.name"
 # Of a bootstrap token in a Secret, by the key of its data; no other key but the secret and the id does anything.
 TERMS = {"expiration": "ends", "auth-extra-groups": "groups", "usage-bootstrap-authentication": "signs in"}
 LONGEST_TERM = 1_000  # characters that are shown
@@ -78,9 +76,9 @@ def unlimited_secrets_take_agreement(actor: Actor, old: Doc | None, new: Doc | N
         return _agreed(
             actor, where, {"token": "a Secret that is a bootstrap token", **_terms_of(new.get("data") or {})}
         )
-    if new["type"] != ACCOUNT_SECRET:
+    if new["type"] != token_formats.ACCOUNT_TYPE:
         return []
-    name = (metadata.get("annotations") or {}).get(ACCOUNT_NAME, "")
+    name = (metadata.get("annotations") or {}).get(token_formats.ACCOUNT_NAME, "")
     account = ServiceAccount.objects.filter(namespace=metadata["namespace"], name=name).first()
     if account is None or not _may_register(account):
         return []
