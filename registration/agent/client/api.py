@@ -1,7 +1,8 @@
 """A client of one Kubernetes API as one identity: documents in and out, refusals and lost connections as HubError.
 
 Called by everything here that asks a hub or the managed cluster. Bodies are JSON; upstream's agent sends built-in kinds
-as protobuf, which says the same. HTTP/2 where the server offers it, so that an agent needs one connection.
+as protobuf, which says the same. HTTP/1.1, a connection for each watch: over HTTP/2 httpcore lets one watch wait for
+what another one reads, so that an event is heard when the next comes.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def client_of(kubeconfig: Kubeconfig) -> httpx.AsyncClient:
     endpoint = kubeconfig.endpoint
     transport = httpx.AsyncHTTPTransport(
         verify=context,
-        http2=True,
+        http2=False,
         proxy=endpoint.proxy or None,
         limits=httpx.Limits(max_connections=None, max_keepalive_connections=4),
         socket_options=_keepalive(),
