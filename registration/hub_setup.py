@@ -147,7 +147,8 @@ def remove_address(actor: Actor, url: str) -> None:
             _address_entry(actor, "delete", url, {"path": "url", "old": url}).save()
 
     verbs.with_present_rights(actor, remove)
-    keep_serving_certificate()
+    # For no other name; what other servers listen at they put in again.
+    ca.ensure_authority(settings.OCMCONSOLE_HOME, serving_names())
 
 
 def keep_serving_certificate() -> None:
@@ -156,9 +157,9 @@ def keep_serving_certificate() -> None:
     Called after each change of the names, and by each server from time to time, for changes made through other servers
     and for its renewal. Raises AuthorityError.
     """
-    names = serving_names()
-    if not ca.is_served(settings.OCMCONSOLE_HOME, names):
-        ca.ensure_authority(settings.OCMCONSOLE_HOME, names)
+    names, home = serving_names(), settings.OCMCONSOLE_HOME
+    if not ca.is_served(home, names):
+        ca.ensure_authority(home, [*names, *ca.further_addresses(home, names)])
 
 
 def follow_authorities() -> None:

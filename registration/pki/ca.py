@@ -26,7 +26,7 @@ from registration.pki.authority_files import (
 )
 from registration.pki.external_keys import AuthorityError, KeyAwayError
 from registration.pki.issuing import BACKDATED, CA_LIFETIME, Authority
-from registration.pki.serving_certificate import check_name, ensure_authority, is_served
+from registration.pki.serving_certificate import check_name, ensure_authority, further_addresses, is_served
 from registration.pki.x509_reading import (
     Certificate,
     Request,
@@ -58,6 +58,7 @@ __all__ = [
     "client_file",
     "described",
     "ensure_authority",
+    "further_addresses",
     "is_of",
     "is_served",
     "key_places",

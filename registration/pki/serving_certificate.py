@@ -51,9 +51,22 @@ def ensure_authority(home: Path, names: Collection[str], *, now: datetime | None
 
 
 def is_served(home: Path, names: Collection[str]) -> bool:
-    """Whether the serving certificate in the home is in order for these names. Raises AuthorityError."""
-    now = clock.now()
-    return _serves(home, authority_files.serving_authority(home, now=now), _general_names(names), now)
+    """Whether the serving certificate in the home is in order for these names. Raises AuthorityError.
+
+    It may have further addresses: those at which other servers with this home listen.
+    """
+    now, others = clock.now(), further_addresses(home, names)
+    return _serves(home, authority_files.serving_authority(home, now=now), _general_names([*names, *others]), now)
+
+
+def further_addresses(home: Path, names: Collection[str]) -> list[str]:
+    """IP addresses in the serving certificate that are not among the names; none where it cannot be read."""
+    try:
+        leaf = x509.load_pem_x509_certificates((home / "serving.crt").read_bytes())[0]
+        found = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (OSError, ValueError, x509.ExtensionNotFound):
+        return []
+    return [text for each in found.get_values_for_type(x509.IPAddress) if (text := str(each)) not in names]
 
 
 def _serves(home: Path, authority: Authority, wanted: list[x509.GeneralName], now: datetime) -> bool:

@@ -497,3 +497,19 @@ def test_without_a_token_of_ones_own_accepting_leads_to_the_inbox(wizard: str) -
     make.settle()
     answer = ana.post("/approvals/eu-1/accept/", _seen(ana) | {"wizard": wizard})
     assert answer["Location"].startswith("/approvals/")
+
+
+def test_servers_with_one_home_leave_each_others_addresses_in_their_certificate(fresh: None, settings: Any) -> None:
+    """Else each of them issues it anew, every few seconds, without end."""
+    home, beside = settings.OCMCONSOLE_HOME, Presence()
+    issued = []
+    for address in ("10.0.0.5", "10.0.0.6", "10.0.0.5", "10.0.0.6"):
+        settings.OCMCONSOLE_API_ADDRESS = (address, 6443)
+        beside.keep_certificate()
+        issued.append((home / "serving.crt").read_bytes())
+    assert issued[1] == issued[2] == issued[3] != issued[0]
+    assert {"10.0.0.5", "10.0.0.6"} <= {*ca.further_addresses(home, ())}
+    boss = actor_for(User.objects.create_user("boss", is_superuser=True))
+    for act in (hub_setup.add_address, hub_setup.remove_address):
+        act(boss, "https://10.0.0.9:6443")
+        assert ("10.0.0.9" in ca.further_addresses(home, ())) is (act == hub_setup.add_address)
