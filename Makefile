@@ -57,6 +57,11 @@ mutants: $(DEV) $(ASSETS) ## silence each rule, reconciler and step of the sched
 bench: $(DEV) $(ASSETS) ## measure a hub on both databases against its goals (BENCH_QUICK=1 for a coarse answer)
 	$(PY) -m tests.bench
 
+.PHONY: faults
+faults: $(DEV) $(ASSETS) ## break what a hub of several servers stands on, one thing after the other, into docs/faults.md (root; FAULTS=word for some)
+	$(PY) -m tests.tools
+	$(PY) -m tests.faults
+
 .PHONY: screens
 screens: $(DEV) $(ASSETS) ## pictures of every page into docs/screens
 	$(PY) -m tests.tools

@@ -10,6 +10,7 @@ import json
 import subprocess
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -58,7 +59,7 @@ class Writer(WorkingClient):
         self.is_patient = is_patient
         self.stored: dict[str, str | None] = {}
         self.answered = 0
-        self.tried_again = 0
+        self.tried_again: Counter[str] = Counter()  # by what was answered
         self.slowest = 0.0
 
     def work(self) -> None:
@@ -90,7 +91,7 @@ class Writer(WorkingClient):
                     self.failures.append(f"{method} {path}: {code} {text}")
                 return
             again = True
-            self.tried_again += 1
+            self.tried_again[f"{code} {_cause(text)}"] += 1
             time.sleep(LATER)
         self.stored[name] = left
         self.answered += 1
@@ -107,6 +108,14 @@ class Writer(WorkingClient):
     def lost(self, present: dict[str, str | None]) -> list[str]:
         """Names whose acknowledged state is not what the hub has."""
         return [name for name, left in self.stored.items() if present.get(name) != left]
+
+
+def _cause(text: str) -> str:
+    """The message of a Status; of anything else its first line."""
+    try:
+        return str(json.loads(text)["message"]).rpartition("request: ")[2]
+    except (ValueError, KeyError, TypeError):
+        return text.strip().splitlines()[0][:60] if text.strip() else ""
 
 
 class Watcher(WorkingClient):

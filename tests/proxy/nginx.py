@@ -15,7 +15,9 @@ CONF = Path(__file__).resolve().parents[2] / "docs" / "nginx.conf"
 TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 
 
-def configuration(home: Path, *, apis: Sequence[str], consoles: Sequence[str], ports: tuple[int, int]) -> str:
+def configuration(
+    home: Path, *, apis: Sequence[str], consoles: Sequence[str], ports: tuple[int, int], address: str = "127.0.0.1"
+) -> str:
     """The documented file for these servers (host:port). With one server only, the second line of each goes."""
     api, console = ports
     conf = CONF.read_text()
@@ -24,8 +26,8 @@ def configuration(home: Path, *, apis: Sequence[str], consoles: Sequence[str], p
         "server 127.0.0.1:6444 max_fails=0;": f"server {apis[1]} max_fails=0;" if len(apis) > 1 else "",
         "server 127.0.0.1:8000 max_fails=0;": f"server {consoles[0]} max_fails=0;",
         "server 127.0.0.1:8001 max_fails=0;": f"server {consoles[1]} max_fails=0;" if len(consoles) > 1 else "",
-        "listen 443 ": f"listen 127.0.0.1:{api} ",
-        "listen 8443 ": f"listen 127.0.0.1:{console} ",
+        "listen 443 ": f"listen {address}:{api} ",
+        "listen 8443 ": f"listen {address}:{console} ",
         "/etc/ocmconsole/proxy-secret.conf": str(home / "proxy-secret.conf"),
         "/etc/ocmconsole/console.": f"{home}/serving.",
         "/etc/ocmconsole/": f"{home}/",
@@ -39,13 +41,27 @@ def configuration(home: Path, *, apis: Sequence[str], consoles: Sequence[str], p
 
 
 @contextmanager
-def running(binary: Path, home: Path, conf: str, port: int) -> Iterator[None]:
+def running(
+    binary: Path, home: Path, conf: str, port: int, *, address: str = "127.0.0.1", inside: Sequence[str] = ()
+) -> Iterator[None]:
+    """``inside``: what its command begins with, where it runs elsewhere."""
     path = home / "nginx.conf"
     path.write_text(conf)
-    command = [str(binary), "-p", str(home), "-c", str(path), "-e", str(home / "nginx.log"), "-g", "daemon off;"]
+    command = [
+        *inside,
+        str(binary),
+        "-p",
+        str(home),
+        "-c",
+        str(path),
+        "-e",
+        str(home / "nginx.log"),
+        "-g",
+        "daemon off;",
+    ]
     process = subprocess.Popen(command, start_new_session=True)
     try:
-        answers = servers.wait_until(lambda: socket.create_connection(("127.0.0.1", port)).close(), OSError, process)
+        answers = servers.wait_until(lambda: socket.create_connection((address, port)).close(), OSError, process)
         assert answers, (home / "nginx.log").read_text()
         yield
     finally:
