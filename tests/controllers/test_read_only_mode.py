@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from io import StringIO
@@ -190,6 +191,7 @@ def test_an_older_copy_that_was_made_of_a_read_only_hub_is_not_served_either(tmp
     revocation_log.append([{"what": revocation_log.SEEN, "audit": 10**6}], present.uid, timezone.now())
     with pytest.raises(CommandError, match="is an older copy of this hub's database"):
         call_command("serve")
+    assert not {"succession", "read-only"} & {each.name for each in threading.enumerate()}
 
 
 def run(name: str, *arguments: str) -> str:

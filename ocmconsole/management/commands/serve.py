@@ -33,8 +33,17 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def handle(self, *args: Any, **options: Any) -> None:
+        succession = embedded.SuccessionWatch()
         try:
-            succession = embedded.SuccessionWatch()
+            self._prepare(succession)
+            self._run()
+        finally:
+            succession.stop()
+        _leave()
+
+    def _prepare(self, succession: embedded.SuccessionWatch) -> None:
+        """Raises CommandError."""
+        try:
             succession.start()
             if only_reads := outages.state.only_reads:
                 self.stderr.write(only_reads)
@@ -49,6 +58,9 @@ class Command(BaseCommand):
             raise CommandError(error.message) from error
         except DatabaseFailure as error:
             raise CommandError(outages.operator_line(error)) from error
+
+    def _run(self) -> None:
+        """Until the process is stopped. Raises CommandError."""
         if not gc.isenabled():  # by manage.py
             garbage.look_at_what_is_new()
         self._presence = embedded.Presence()
@@ -63,11 +75,9 @@ class Command(BaseCommand):
             raise CommandError(error.strerror) from error
         finally:
             self._presence.stop()
-            succession.stop()
             probes.monitor.stop()
             if workers:
                 workers.stop()
-        _leave()
 
     def _refuse_older_copy(self) -> None:
         """Also of a read-only hub: its database is copied just then. Raises CommandError, and errors of the database.
