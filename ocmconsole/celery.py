@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from celery import Celery, Task
-from celery.signals import import_modules, task_received, worker_init
+from celery.signals import import_modules, task_received, worker_init, worker_shutdown
 from kombu import Queue
 from kombu.transport import redis
 
@@ -86,9 +86,13 @@ class HubTask(Task):  # type: ignore[type-arg] # it takes none at run time
     """D28: does nothing in a hub of which a newer incarnation has begun."""
 
     def __call__(self, *arguments: object, **options: object) -> object:
+        from ocmconsole.kubeapi import spans  # noqa: PLC0415 - as above
         from ocmconsole.kubeapi.health import outages  # noqa: PLC0415 - as above
 
-        return None if outages.state.only_reads else super().__call__(*arguments, **options)
+        if outages.state.only_reads:
+            return None
+        with spans.root(f"task {self.name}"):
+            return super().__call__(*arguments, **options)
 
 
 @worker_init.connect
@@ -96,7 +100,10 @@ def stand_by(**_: object) -> None:
     """Before the worker connects to its broker, which may be away already."""
     thread_turns.take_short_turns()
     from ocmconsole.embedded import Standby  # noqa: PLC0415 - Django is set up by now
+    from ocmconsole.server import tracing  # noqa: PLC0415 - as above
 
     standby = Standby()
     task_received.connect(lambda **_: standby.note_task(), weak=False)
     standby.start()
+    tracing.begin()
+    worker_shutdown.connect(lambda **_: tracing.end(), weak=False)

@@ -30,6 +30,7 @@ from ocmconsole.kubeapi.storage import incarnations
 from ocmconsole.kubeapi.watch import redis_client
 from ocmconsole.notifications import channels, gathering
 from ocmconsole.schedule import BEAT, SLOW, TIMELY
+from ocmconsole.server import tracing
 from registration import hub_setup
 from registration.pki import ca
 
@@ -196,6 +197,7 @@ class ServerBackground:
         """Returns after the first look; doing it again changes nothing."""
         with self._starting:
             if not probes.monitor.is_running:
+                tracing.begin()
                 self._succession = SuccessionWatch()
                 self._succession.start()
                 probes.monitor.start()
@@ -207,6 +209,7 @@ class ServerBackground:
             self._presence.stop()
             self._presence = None
             probes.monitor.stop()
+            tracing.end()
         if self._succession is not None:
             self._succession.stop()
             self._succession = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from django.utils.module_loading import import_string
 
+from ocmconsole.kubeapi import spans
 from ocmconsole.kubeapi.health import outages
 
 BEAT: dict[str, dict[str, object]] = {
@@ -42,7 +43,8 @@ EXPIRES = 15.0
 def run(task: str) -> None:
     """Call the function of that dotted name; nothing in a hub of which a newer incarnation has begun (D28)."""
     if not outages.state.only_reads:
-        import_string(task)()
+        with spans.root(f"task {task}"):
+            import_string(task)()
 
 
 def queue_of(name: str) -> str:

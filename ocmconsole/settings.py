@@ -22,10 +22,12 @@ from ocmconsole.environment.readers import (
     address,
     choice,
     cleanup_rights,
+    collector,
     derived,
     duration,
     flag,
     gates,
+    headers,
     issuer,
     kept_secret,
     listed,
@@ -38,6 +40,7 @@ from ocmconsole.environment.readers import (
     resources,
     retention,
     second_approvals,
+    share,
     signing_secrets,
     size,
     syslog,
@@ -103,6 +106,11 @@ if bool(OCMCONSOLE_OIDC_ISSUER) != bool(OCMCONSOLE_OIDC_CLIENT_ID):
 OCMCONSOLE_SESSION_IDLE = duration("OCMCONSOLE_SESSION_IDLE", "1h")
 OCMCONSOLE_SESSION_LIFETIME = duration("OCMCONSOLE_SESSION_LIFETIME", "24h")
 OCMCONSOLE_LOG_FORMAT = choice("OCMCONSOLE_LOG_FORMAT", "text", {"text", "json"})
+OCMCONSOLE_TRACES = collector("OCMCONSOLE_TRACES")
+OCMCONSOLE_TRACES_HEADERS = headers("OCMCONSOLE_TRACES_HEADERS")
+OCMCONSOLE_TRACES_SAMPLE = share("OCMCONSOLE_TRACES_SAMPLE", "1")
+OCMCONSOLE_TRACES_HEARTBEATS = share("OCMCONSOLE_TRACES_HEARTBEATS", "0.001")
+OCMCONSOLE_TRACES_CALLERS = networks("OCMCONSOLE_TRACES_CALLERS")
 OCMCONSOLE_FEATURE_GATES = gates("OCMCONSOLE_FEATURE_GATES")
 OCMCONSOLE_AUTO_APPROVED_USERS = listed("OCMCONSOLE_AUTO_APPROVED_USERS")
 OCMCONSOLE_RESOURCE_LABELS = pairs("OCMCONSOLE_RESOURCE_LABELS")

@@ -39,7 +39,7 @@ PREFIX = "OCMCONSOLE_"
 # Settings whose values are not kept: they belong to a machine, or open what is outside of the hub.
 NOT_KEPT = (
     "DATABASE_URL", "REDIS_URL", "BACKUP_PASSPHRASE", "_PASSWORD", "SECRET", "AUDIT_WEBHOOK", "ANCHOR_WEBHOOK",
-    "_PIN", "_FILE",
+    "_PIN", "_FILE", "_HEADERS",
 )  # fmt: skip
 COPIES = 3  # of the database, at most: the copy, what is packed of it, and the archive
 

@@ -10,6 +10,7 @@ import re
 import secrets
 from dataclasses import dataclass
 from datetime import timedelta
+from importlib.util import find_spec
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -181,6 +182,38 @@ def pairs(name: str) -> dict[str, str]:
             raise ImproperlyConfigured(msg)
         found[key] = value
     return found
+
+
+def collector(name: str) -> str:
+    """Where traces go, or empty. What sends them is optional packages."""
+    value = url(name, "") if text(name) else ""
+    if value and any(
+        find_spec(part) is None for part in ("opentelemetry", "opentelemetry.sdk", "opentelemetry.exporter")
+    ):
+        msg = f"{name} needs the optional packages of ocmconsole[traces]: install them, or unset it"
+        raise ImproperlyConfigured(msg)
+    return value
+
+
+def headers(name: str) -> dict[str, str]:
+    """``name=value,…`` of HTTP. No message shows them, as they are secrets."""
+    found = {}
+    for part in listed(name):
+        key, separator, value = part.partition("=")
+        if not re.fullmatch("[A-Za-z0-9-]+", key) or not separator or not re.fullmatch("[ -~]+", value):
+            msg = f"{name} must be headers of HTTP: name=value, parted by commas"
+            raise ImproperlyConfigured(msg)
+        found[key] = value
+    return found
+
+
+def share(name: str, default: str) -> float:
+    """From 0, none, to 1, all."""
+    value = text(name, default)
+    if not re.fullmatch(r"0|1|[01]?\.[0-9]{1,9}", value) or float(value) > 1:
+        msg = f"{name} must be a number from 0 to 1, such as 0.01, not {value!r}"
+        raise ImproperlyConfigured(msg)
+    return float(value)
 
 
 def kept_secret(home: Path, file: str) -> str:

@@ -13,7 +13,7 @@ from django.db import Error as DatabaseFailure
 from django.db import close_old_connections
 from isal import isal_zlib
 
-from ocmconsole.kubeapi import abandoned_requests, errors
+from ocmconsole.kubeapi import abandoned_requests, errors, spans
 from ocmconsole.kubeapi.access import request_limits
 from ocmconsole.kubeapi.health import outages
 from ocmconsole.kubeapi.watch.stream_response import AsyncStreamResponse
@@ -49,9 +49,17 @@ class Exchange(Reply):
         await self.within_limits(environ, partial(self.answer_by_django, environ))
 
     async def within_limits(
-        self, head: Environ, act: Callable[[request_limits.Visit], Coroutine[None, None, object]]
+        self,
+        head: Environ,
+        act: Callable[[request_limits.Visit], Coroutine[None, None, object]],
+        *,
+        is_heartbeat: bool = False,
     ) -> None:
-        """Count the request once, whichever path answers it; over a limit the answer is 429."""
+        """Count the request once, whichever path answers it; over a limit the answer is 429. It is a span of traces."""
+        if spans.tracer is not None:
+            parent = intake.header(self.scope, b"traceparent").decode("latin-1")
+            method, listener, address = self.scope["method"], self.application.listener, head["REMOTE_ADDR"]
+            self.span = spans.request(method, listener, address, parent, often=is_heartbeat)
         visit = request_limits.Visit.of(self.application.callers, head)
         try:
             if self.application.listener == API:
@@ -62,6 +70,8 @@ class Exchange(Reply):
             await self.hold_back(error)
         finally:
             visit.leave()
+            if self.span is not None:
+                self.span.end()
 
     def _note(self, visit: request_limits.Visit, limit: str) -> None:
         self.application.held_back.add(visit.payer.name, visit.address, limit)
@@ -127,6 +137,9 @@ class Exchange(Reply):
         return await self._on_a_thread(_with_database, self.application.judge, environ)
 
     async def _on_a_thread(self, function: Callable[..., T], *arguments: Any) -> T:
+        if self.span is not None:
+            arguments = (function, *arguments)
+            function = self.span.carry
         return await self.loop.run_in_executor(self.application.pool, Context().run, function, *arguments)
 
     def _in_thread(self, environ: Environ) -> AsyncStreamResponse | tuple[int, Headers, list[bytes]] | None:

@@ -6,6 +6,7 @@ console's.
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from time import monotonic
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -14,6 +15,7 @@ from django.conf import settings
 from django.http import HttpResponseBadRequest
 from django.urls import resolve
 
+from ocmconsole.kubeapi import spans
 from ocmconsole.kubeapi.health import metrics
 
 if TYPE_CHECKING:
@@ -40,6 +42,11 @@ class ListenerMiddleware:
         response = self._answer(request)
         listener = request.META.get("ocmconsole.listener", CONSOLE)
         metrics.count_request(listener, request.method or "", response.status_code, monotonic() - began)
+        if spans.tracer is not None and (match := request.resolver_match) is not None:
+            # Of the API, whose routes say little; what is not served is a text of the caller's.
+            resource = match.kwargs.get("resource", "") if response.status_code != HTTPStatus.NOT_FOUND else ""
+            about = {"http.route": f"/{match.route}", "ocmconsole.resource": resource}
+            spans.say(f"{request.method} {resource or about['http.route']}", about)
         return response
 
     def _answer(self, request: HttpRequest) -> HttpResponseBase:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 
-from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi import errors, spans
 from ocmconsole.kubeapi.access import request_limits
 from ocmconsole.kubeapi.health import metrics
 from ocmconsole.server import intake
@@ -36,8 +36,11 @@ class Reply:
         self.receive = receive
         self.send = send
         self.loop = asyncio.get_running_loop()
+        self.span: spans.RequestSpan | None = None
 
     async def start(self, status: int, headers: Headers) -> None:
+        if self.span is not None:
+            self.span.answered(status)
         await self.send({"type": "http.response.start", "status": status, "headers": headers, "trailers": False})
 
     async def send_body(self, body: bytes, *, more: bool) -> None:
@@ -90,6 +93,8 @@ class Reply:
         """Until the stream ends, the client hangs up or the server stops: then ``aclose`` runs the stream's cleanup."""
         try:
             await self.start(status, headers)
+            if self.span is not None:
+                self.span.end()  # a watch is traced until it is open
             if self.scope["method"] != "HEAD":
                 if attach is not None and (sink := extension(self.scope, intake.SINK)) is not None:
                     attach(sink)

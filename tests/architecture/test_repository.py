@@ -25,7 +25,14 @@ def tracked(*patterns: str) -> list[Path]:
 
 
 @pytest.mark.parametrize(
-    "name", ["requirements.lock", "requirements-dev.lock", "requirements-node.lock", "requirements-pkcs11.lock"]
+    "name",
+    [
+        "requirements.lock",
+        "requirements-dev.lock",
+        "requirements-node.lock",
+        "requirements-pkcs11.lock",
+        "requirements-traces.lock",
+    ],
 )
 def test_a_python_lock_holds_versions_and_hashes_only(name: str) -> None:
     lines = (ROOT / name).read_text().splitlines()

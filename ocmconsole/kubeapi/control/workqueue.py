@@ -21,7 +21,7 @@ from typing import NamedTuple
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections, connection
 
-from ocmconsole.kubeapi import clock, errors, write_queue
+from ocmconsole.kubeapi import clock, errors, spans, write_queue
 from ocmconsole.kubeapi.control import controllers
 from ocmconsole.kubeapi.health import outages, probes
 from ocmconsole.kubeapi.kinds import Key
@@ -311,7 +311,8 @@ def _run_all(items: Sequence[WorkItem]) -> list[_Done]:
         reconciler = controllers.find_reconciler(items[0].reconciler)
         try:
             if reconciler is not None and reconciler.together is not None:
-                done = reconciler.together([item.key for item in items])
+                with spans.root(f"reconcile {items[0].reconciler}", {"ocmconsole.items": len(items)}):
+                    done = reconciler.together([item.key for item in items])
         except Exception:
             log.exception("%d items are run one by one", len(items))
     return [_Done(item, done[item.key], 0) if item.key in done else _run(item) for item in items]
@@ -323,7 +324,9 @@ def _run(item: WorkItem) -> _Done:
         if reconciler is None:
             log.warning("dropping work for unknown reconciler %s", item)
             return _Done(item, None, 0)
-        return _Done(item, reconciler.reconcile(item.key), 0)
+        about: spans.Attributes = {"ocmconsole.key": str(item.key), "ocmconsole.attempt": item.attempts}
+        with spans.root(f"reconcile {item.reconciler}", about):
+            return _Done(item, reconciler.reconcile(item.key), 0)
     except LOST_RACES as error:
         if item.attempts >= QUIET_TRIES:
             log.warning("%s has lost %d races and is tried again: %s", item, item.attempts, error.message)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 import orjson
 from django.db import connection, models, transaction
 
-from ocmconsole.kubeapi import abandoned_requests, admission, clock, errors, request_cache, write_queue
+from ocmconsole.kubeapi import abandoned_requests, admission, clock, errors, request_cache, spans, write_queue
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.control import controllers, workqueue
@@ -111,8 +111,14 @@ def commit(
     what the actor needs was taken away since it was examined, Timeout for a client that has gone away.
     """
     act = _act(writes, records, needs, settled, goes_on=goes_on)
-    with _recording_refusals():
+    with spans.span("commit", _span_of(writes)), _recording_refusals():
         return group_commit.commit(act)
+
+
+def _span_of(writes: Sequence[Write]) -> spans.Attributes:
+    """To a trace: what the first is of."""
+    first = {"ocmconsole.verb": writes[0].verb, "ocmconsole.resource": writes[0].kind.resource} if writes else {}
+    return {"ocmconsole.writes": len(writes), **first}
 
 
 class Commit(Protocol):

@@ -20,7 +20,7 @@ from ocmconsole.core.rbac import reading_ahead
 from ocmconsole.environment import garbage, home
 from ocmconsole.kubeapi.encryption import stored_text
 from ocmconsole.kubeapi.health import outages, probes
-from ocmconsole.server import addresses, request_threads, serving
+from ocmconsole.server import addresses, request_threads, serving, tracing
 from registration import hub_setup
 from registration.pki import ca
 
@@ -35,10 +35,12 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         succession = embedded.SuccessionWatch()
         try:
+            tracing.begin()
             self._prepare(succession)
             self._run()
         finally:
             succession.stop()
+            tracing.end()
         _leave()
 
     def _prepare(self, succession: embedded.SuccessionWatch) -> None:

@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from ocmconsole import embedded
 from ocmconsole.environment import home
 from ocmconsole.kubeapi.control import workqueue
+from ocmconsole.server import tracing
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -27,9 +28,11 @@ class Command(BaseCommand):
             return
         watch = embedded.SuccessionWatch()
         try:
+            tracing.begin()
             watch.start()
             workqueue.follow()
         except home.HomeError as error:
             raise CommandError(str(error)) from error
         finally:
             watch.stop()
+            tracing.end()

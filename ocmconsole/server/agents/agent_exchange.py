@@ -51,7 +51,7 @@ class AgentExchange(Exchange):
         watch = watch_path.recognise(self.scope) if asked is None else None
         if asked is not None:
             head = {"REMOTE_ADDR": asked.address, "ocmconsole.peer_certificate": asked.certificate}
-            await self.within_limits(head, partial(self._answer_agent, asked))
+            await self.within_limits(head, partial(self._answer_agent, asked), is_heartbeat=True)
         elif watch is not None:
             head = {"REMOTE_ADDR": watch.address, "ocmconsole.peer_certificate": watch.certificate}
             await self.within_limits(head, partial(self._answer_watch, watch))
@@ -67,6 +67,8 @@ class AgentExchange(Exchange):
             if at_once is None or not at_once(headers, answer):
                 await self.start(HTTPStatus.OK, headers)
                 await self.send_body(answer, more=False)
+            elif self.span is not None:
+                self.span.answered(HTTPStatus.OK)
             metrics.count_request(API, self.scope["method"], HTTPStatus.OK, monotonic() - began)
             return
         status = await self.answer_by_django(environ_of(self.scope, self.application.listener), visit)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from django.conf import settings
 
-from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi import errors, spans
 from ocmconsole.kubeapi.formats import negotiation
 from ocmconsole.kubeapi.health import metrics, outages
 from ocmconsole.server import proxy
@@ -40,7 +40,9 @@ PATH = re.compile(
     rb"/apis/coordination\.k8s\.io/v1/namespaces/([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)/leases/managed-cluster-lease"
 )
 # By name, whatever their values: those that are looked at below, and those that change no answer.
-HEADERS = frozenset({b"host", b"user-agent", b"accept", b"accept-encoding", b"connection"})
+HEADERS = frozenset(
+    {b"host", b"user-agent", b"accept", b"accept-encoding", b"connection", b"traceparent", b"tracestate"}
+)
 BODY_HEADERS = HEADERS | {b"content-type", b"content-length"}
 PROXY_HEADERS = {
     f"{name.removeprefix('HTTP_').replace('_', '-').lower()}".encode(): name
@@ -214,11 +216,15 @@ class _Batches(Generic[Item, Answer]):
         self.began = loop.time()
         batch, self.waiting = self.waiting[:LARGEST_BATCH], self.waiting[LARGEST_BATCH:]
         try:
-            done = loop.run_in_executor(self.pool, self.act, [each.item for each in batch])
+            done = loop.run_in_executor(self.pool, self._act, [each.item for each in batch])
         except RuntimeError:  # the server stops
             self._finish(batch, [None] * len(batch))
             return
         done.add_done_callback(lambda done: self._end(batch, done))
+
+    def _act(self, items: Sequence[Item]) -> list[Answer | None]:
+        with spans.root(f"leases {self.name}", {"ocmconsole.requests": len(items)}, often=True):
+            return self.act(items)
 
     def _end(self, batch: list[_Waiting[Item, Answer]], done: asyncio.Future[list[Answer | None]]) -> None:
         if done.cancelled() or (error := done.exception()) is not None:
