@@ -23,15 +23,17 @@ SECRET = f"whsec_{base64.b64encode(b'outside' * 4).decode()}"
 
 @dataclass
 class HttpReceiver:
-    """Keeps what comes while ``answer`` is 200. ``before`` runs before it answers."""
+    """Keeps what it answers with 200: ``answers`` says that of each body, or ``answer``. ``before`` runs before."""
 
     port: int
     answer: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     before: Callable[[], None] = lambda: None
+    answers: Callable[[bytes], int] | None = None
     bodies: list[bytes] = field(default_factory=list)
     secret: str = SECRET
     messages: list[str] = field(default_factory=list)  # ids of all that came, also of what was not taken
+    came_with: list[dict[str, str]] = field(default_factory=list)  # headers of those
 
     @property
     def lines(self) -> list[dict[str, Any]]:
@@ -52,10 +54,12 @@ def http_receiver(port: int = 0, certificate: Path | None = None) -> Iterator[Ht
             body = self.rfile.read(int(self.headers["Content-Length"]))
             assert is_signed(self.headers, body, receiver.secret)
             receiver.messages.append(self.headers["webhook-id"])
+            receiver.came_with.append(dict(self.headers.items()))
             receiver.before()
-            if receiver.answer == 200:
+            answer = receiver.answers(body) if receiver.answers else receiver.answer
+            if answer == 200:
                 receiver.bodies.append(body)
-            self.send_response(receiver.answer)
+            self.send_response(answer)
             for name, value in receiver.headers.items():
                 self.send_header(name, value)
             self.end_headers()
