@@ -36,7 +36,7 @@ class ConsoleConfig(AppConfig):
             from ocmconsole import celery  # noqa: F401, PLC0415 - it becomes current by being made
         from ocmconsole.demo import reconcilers  # noqa: F401, PLC0415 - it registers its reconciler
         from ocmconsole.kubeapi.writes import reencryption  # noqa: F401, PLC0415 - it says what is encrypted
-        from ocmconsole.notifications import encrypted_columns  # noqa: F401, PLC0415 - as above
+        from ocmconsole.notifications import channel_metrics, encrypted_columns  # noqa: F401, PLC0415 - as above; for Prometheus
         from ocmconsole.signin import encrypted_rows, factor_texts, records  # noqa: F401, PLC0415 - as above; it listens to allauth
 
         factor_texts.listen()

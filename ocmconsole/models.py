@@ -94,6 +94,26 @@ class NotificationRule(models.Model):
         return f"{self.channel_id}: {', '.join(self.kinds) or 'everything'} from {self.get_severity_display()}"
 
 
+class NotificationQuietHours(models.Model):
+    """When a channel waits, by the clock of a time zone, on days (0 is Monday) on which they begin.
+
+    Messages from ``breaks`` on are sent meanwhile too; None for no message.
+    """
+
+    channel = models.ForeignKey(NotificationChannel, on_delete=models.CASCADE, related_name="quiet_hours")
+    days = models.JSONField(default=list)
+    begins = models.TimeField()
+    ends = models.TimeField()
+    zone = models.CharField(max_length=64)
+    breaks = models.PositiveSmallIntegerField(choices=Severity, null=True)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.channel_id}: {self.begins:%H:%M} to {self.ends:%H:%M} {self.zone}"
+
+
 class NotificationMessage(models.Model):
     """What happened of one kind in one set within one minute. ``sealed``: nothing is added any more, and it is sent.
 
@@ -121,12 +141,18 @@ class NotificationMessage(models.Model):
 
 
 class NotificationDelivery(models.Model):
-    """One message for one channel, and how sending it went; asking for it again makes another row."""
+    """One message for one channel, and how sending it went; asking for it again makes another row.
+
+    Those of one ``key`` are sent in order. ``due``: not before.
+    """
 
     class State(models.TextChoices):
         WAITING = "waiting", "Waits"
         TAKEN = "taken", "Taken"
+        REFUSED = "refused", "Refused"
         GIVEN_UP = "given-up", "Given up"
+        HELD = "held", "Held"
+        GROUPED = "grouped", "In a group"
 
     channel = models.ForeignKey(NotificationChannel, on_delete=models.CASCADE, related_name="deliveries")
     message = models.ForeignKey(NotificationMessage, on_delete=models.CASCADE, related_name="deliveries")
@@ -136,6 +162,8 @@ class NotificationDelivery(models.Model):
     asked_by = models.CharField(max_length=320, blank=True, default="")
     created = models.DateTimeField()
     tried = models.DateTimeField(null=True)
+    key = models.CharField(max_length=300, blank=True, default="", db_default="")
+    due = models.DateTimeField(null=True)
 
     class Meta:
         default_permissions = ()

@@ -109,6 +109,7 @@ PLACES: dict[str, Runs] = {
     "security/test_ended_rights.py": Runs.BOTH,
     "security/test_notifications.py": Runs.BOTH,
     "security/test_records.py": Runs.BOTH,
+    "security/test_refused_notifications.py": Runs.BOTH,
     "security/test_repair_tokens.py": Runs.BOTH,
     "security/test_revocation.py": Runs.BOTH,
     "security/test_second_approval.py": Runs.BOTH,

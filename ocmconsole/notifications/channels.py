@@ -1,7 +1,9 @@
 """A channel as something to which ``outbound`` sends: its next message, and who receives it.
 
-One message at a time, in the order in which they were made. A message that nobody took for a day is given up with all
-that are as old, so that a receiver that is back hears of the present first; the log has a button for each.
+One message at a time, in the order in which they were made. A message that the receiver refuses is out of the way at
+once. One that fails pauses with those of its key, and others go on; when its tries are spent and the receiver takes
+others, it is given up. So is one that nobody took for a day, with all that are as old, so that a receiver that is back
+hears of the present first; the log has a button for each.
 """
 
 from __future__ import annotations
@@ -9,12 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from email.utils import format_datetime
+from smtplib import SMTPDataError, SMTPRecipientsRefused
 from typing import TYPE_CHECKING, Any
 
 import orjson
 from django.conf import settings
 from django.core.mail import EmailMessage, get_connection
-from django.db.models import F
+from django.db.models import Q
 
 from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.models import OutboundPosition
@@ -27,12 +30,16 @@ from ocmconsole.notifications.message_kinds import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from ocmconsole.kubeapi.outbound.delivery import Receiver
 
 GIVEN_UP_AFTER = timedelta(days=1)  # later it is no news
+AT_ONCE = timedelta(seconds=10)  # a look of the hub, and a slow machine
+MOST_TRIES = 10  # of a message, in some nine minutes, while the receiver takes others
 LONGEST_ANSWER = 300  # characters, as the column
 LONGEST_SUBJECT = 200  # characters; a name of a cluster may have 253
+PERMANENT = 500  # answers of a mail server from here on are
 PREFIX = "to-"  # of the names by which their positions are kept
 State = NotificationDelivery.State
 
@@ -52,33 +59,72 @@ class ChannelOutlet:
         return receiver_of(self.channel)
 
     def next_batch(self, position: OutboundPosition) -> OutboundBatch:
-        """The oldest that waits; sent again it says the same."""
-        found = waiting().filter(channel=self.channel).select_related("message").order_by("pk").first()
+        """The oldest that waits, with none before it in its key that pauses; sent again it says the same."""
+        now = clock.now()
+        rows, pauses = waiting().filter(channel=self.channel), _pauses(now)
+        paused = list(rows.filter(pauses).values_list("key", "attempts", "tried"))
+        # Behind one whose tries are spent the next is tried at once, and not later, when the receiver may be back:
+        # taken, it proves that this one alone is the problem.
+        newest = max((tried for _, _, tried in paused), default=now)
+        is_moment = bool(position.failures) and now - AT_ONCE < newest <= now
+        held = {key for key, tries, tried in paused if not (is_moment and tries >= MOST_TRIES and tried == newest)}
+        found = rows.exclude(pauses).exclude(key__in=held).select_related("message").order_by("pk").first()
         if found is None:
             return OutboundBatch((), position.entry, position.seal)
         return OutboundBatch((line_of(found.message),), found.pk, position.seal)
 
-    def note(self, batch: OutboundBatch, problem: str) -> bool:
-        now = clock.now()
-        row = NotificationDelivery.objects.filter(pk=batch.entry)
-        answer = problem[:LONGEST_ANSWER]
-        row.update(attempts=F("attempts") + 1, tried=now, answer=answer, **({} if problem else {"state": State.TAKEN}))
-        if not problem:
+    def note(self, batch: OutboundBatch, problem: str, *, is_final: bool = False) -> bool:
+        found = NotificationDelivery.objects.filter(pk=batch.entry).first()
+        if found is None:  # its channel was deleted meanwhile
             return False
-        old = NotificationDelivery.objects.filter(
-            channel=self.channel, state=State.WAITING, created__lt=now - GIVEN_UP_AFTER
-        )
-        return bool(old.update(state=State.GIVEN_UP, answer=answer))
+        before, found.tried = found.tried, clock.now()
+        found.attempts, found.answer, found.due = found.attempts + 1, problem[:LONGEST_ANSWER], None
+        if not problem:
+            found.state = State.TAKEN
+        elif is_final:
+            found.state = State.REFUSED
+        elif found.attempts >= MOST_TRIES and before and self._has_taken_since(before):
+            found.state = State.GIVEN_UP
+        else:
+            found.due = found.tried + positions.pause_after(found.attempts - 1)
+        found.save(update_fields=["tried", "attempts", "answer", "due", "state"])
+        waits = self.channel.deliveries.filter(state=State.WAITING)
+        if not problem:
+            if found.attempts > 1:  # the receiver is back: what paused has its turn
+                waits.exclude(due=None).update(due=None)
+            return False
+        old = waits.filter(created__lt=found.tried - GIVEN_UP_AFTER).update(state=State.GIVEN_UP, answer=found.answer)
+        return bool(old) or found.state != State.WAITING or found.attempts >= MOST_TRIES
+
+    def _has_taken_since(self, moment: datetime) -> bool:
+        return OutboundPosition.objects.filter(pk=self.name, taken_at__gt=moment).exists()
+
+
+def key_of(message: NotificationMessage) -> str:
+    """What is of one key is about the same: what clusters of a set become, say."""
+    return f"{message.kind.partition('.')[0]}/{message.clusterset}"
+
+
+def try_at_once(name: str) -> None:
+    """No pause any more, for the channel of this name: somebody looks at it."""
+    NotificationDelivery.objects.filter(channel=name, state=State.WAITING).exclude(due=None).update(due=None)
+    positions.try_at_once(f"{PREFIX}{name}")
 
 
 def waiting() -> Any:
     return NotificationDelivery.objects.filter(state=State.WAITING, message__sealed=True)
 
 
+def _pauses(now: datetime) -> Q:
+    """After a failed try; a time much further ahead is of a clock that was put back since."""
+    return Q(due__gt=now, due__lte=now + positions.LONGEST_PAUSE)
+
+
 def due() -> list[ChannelOutlet]:
     """Channels for which something waits that is sent now: none that is put off, or that another process serves."""
     now = clock.now()
-    channels = NotificationChannel.objects.filter(enabled=True, name__in=waiting().values("channel"))
+    ready = waiting().exclude(_pauses(now)).values("channel")
+    channels = NotificationChannel.objects.filter(enabled=True, name__in=ready)
     found = [ChannelOutlet(channel) for channel in channels.order_by("name")]
     if not found:
         return found
@@ -167,7 +213,10 @@ class MailReceiver:
         if settings.OCMCONSOLE_MAIL is None:
             raise DeliveryError("OCMCONSOLE_MAIL names no mail server")
         for line in lines:
-            self._mail(line).send()
+            try:
+                self._mail(line).send()
+            except (SMTPDataError, SMTPRecipientsRefused) as error:
+                raise _refused_mail(error) from error
 
     def _mail(self, line: OutboundLine) -> EmailMessage:
         data = orjson.loads(line.body)["data"]
@@ -182,3 +231,13 @@ class MailReceiver:
         return EmailMessage(
             subject, text + "\n", sender, list(self._addresses), headers=headers, connection=get_connection()
         )
+
+
+def _refused_mail(error: SMTPDataError | SMTPRecipientsRefused) -> DeliveryError:
+    """For good where the mail server says so of the mail itself, or of every address: 5yz of RFC 5321."""
+    is_of_all = isinstance(error, SMTPRecipientsRefused)
+    answers = [*error.recipients.values()] if is_of_all else [(error.smtp_code, error.smtp_error)]
+    codes = [code for code, _ in answers]
+    said = ", ".join(str(code) for code in dict.fromkeys(codes))
+    what = "of every address" if is_of_all else "to the mail"
+    return DeliveryError(f"the mail server said {said} {what}", is_final=all(code >= PERMANENT for code in codes))

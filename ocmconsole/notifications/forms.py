@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from typing import Any
+from zoneinfo import available_timezones
 
 from django import forms
 
 from clustersets.models import ManagedClusterSet
-from ocmconsole.models import NotificationChannel, Severity
+from ocmconsole.models import NotificationChannel, NotificationQuietHours, Severity
 from ocmconsole.notifications import services
 from ocmconsole.notifications.message_kinds import KINDS
 
@@ -78,3 +79,44 @@ class RuleForm(forms.Form):
         if name and not ManagedClusterSet.objects.filter(name=name).exists():
             raise forms.ValidationError("There is no set of this name.")
         return name
+
+
+class QuietHoursForm(forms.Form):
+    """When a channel waits."""
+
+    days = forms.TypedMultipleChoiceField(
+        coerce=int,
+        choices=list(enumerate(services.DAYS)),
+        initial=list(range(len(services.DAYS))),
+        widget=forms.CheckboxSelectMultiple,
+        help_text="On which they begin.",
+    )
+    begins = forms.TimeField(
+        label="From", initial="22:00", widget=forms.TimeInput(attrs={"type": "time"}, format="%H:%M")
+    )
+    ends = forms.TimeField(
+        label="To",
+        initial="07:00",
+        widget=forms.TimeInput(attrs={"type": "time"}, format="%H:%M"),
+        help_text="Earlier than the beginning is on the next day; the same is a whole day.",
+    )
+    zone = forms.CharField(
+        label="Time zone", max_length=64, initial="UTC", widget=forms.TextInput(attrs=PLAIN),
+        help_text="As Europe/Berlin; summer time is followed.",
+    )  # fmt: skip
+    breaks = forms.TypedChoiceField(
+        label="Sent anyway",
+        coerce=int,
+        choices=[(Severity.CRITICAL, "Critical"), (Severity.WARNING, "Warning and critical"), (0, "Nothing")],
+        initial=Severity.CRITICAL,
+    )
+
+    def clean_zone(self) -> str:
+        name: str = self.cleaned_data["zone"]
+        if name not in available_timezones():
+            raise forms.ValidationError("There is no time zone of this name. Write it as Europe/Berlin, or UTC.")
+        return name
+
+    @property
+    def hours(self) -> NotificationQuietHours:
+        return NotificationQuietHours(**{**self.cleaned_data, "breaks": self.cleaned_data["breaks"] or None})

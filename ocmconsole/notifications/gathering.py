@@ -19,6 +19,8 @@ from ocmconsole.kubeapi.models import OutboundPosition
 from ocmconsole.kubeapi.outbound import positions
 from ocmconsole.kubeapi.storage import incarnations
 from ocmconsole.models import NotificationChannel, NotificationDelivery, NotificationMessage
+from ocmconsole.notifications import quiet_hours
+from ocmconsole.notifications.channels import key_of
 from ocmconsole.notifications.message_kinds import MOST_NAMED, MessageKind
 from ocmconsole.notifications.sources import SOURCES
 
@@ -44,11 +46,12 @@ def note_new() -> int:
 
     D28: what happened in a restored hub is said after its activation.
     """
-    channels = list(NotificationChannel.objects.filter(enabled=True).prefetch_related("rules"))
+    channels = list(NotificationChannel.objects.filter(enabled=True).prefetch_related("rules", "quiet_hours"))
     if not channels or outages.state.only_reads or incarnations.is_quiet():
         return 0
     noted = sum(_note(source, channels) for source in SOURCES)
     seal_due(clock.now())
+    quiet_hours.release(channels, clock.now())
     return noted
 
 
@@ -110,12 +113,19 @@ def _add(
         first=min(each.at for each in found),
         last=max(each.at for each in found),
     )
+    key = key_of(made)
     NotificationDelivery.objects.bulk_create(
-        NotificationDelivery(channel=channel, message=made, created=now) for channel in hearing
+        NotificationDelivery(channel=channel, message=made, created=now, key=key, state=_state_in(channel, kind, now))
+        for channel in hearing
     )
     NotificationMessage.objects.filter(closes__lt=now - KEPT).exclude(
-        deliveries__state=NotificationDelivery.State.WAITING
+        deliveries__state__in=(NotificationDelivery.State.WAITING, NotificationDelivery.State.HELD)
     ).delete()
+
+
+def _state_in(channel: NotificationChannel, kind: MessageKind, now: datetime) -> str:
+    is_held = quiet_hours.holds(channel.quiet_hours.all(), kind.severity, now)
+    return NotificationDelivery.State.HELD if is_held else NotificationDelivery.State.WAITING
 
 
 def seal_due(now: datetime) -> None:

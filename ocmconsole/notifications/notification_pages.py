@@ -20,8 +20,8 @@ from ocmconsole.kubeapi.access.session import actor_of
 from ocmconsole.kubeapi.models import OutboundPosition
 from ocmconsole.kubeapi.storage import incarnations
 from ocmconsole.models import NotificationChannel, NotificationDelivery, NotificationRule
-from ocmconsole.notifications import channels, encrypted_columns, services
-from ocmconsole.notifications.forms import AddressForm, ChannelForm, RuleForm
+from ocmconsole.notifications import channels, encrypted_columns, quiet_hours, services
+from ocmconsole.notifications.forms import AddressForm, ChannelForm, QuietHoursForm, RuleForm
 from ocmconsole.notifications.message_kinds import KINDS
 
 if TYPE_CHECKING:
@@ -44,18 +44,20 @@ def _admin(request: HttpRequest) -> Actor:
     return actor
 
 
-def _existing(name: str) -> NotificationChannel:
-    found = NotificationChannel.objects.filter(name=name).prefetch_related("rules").first()
+def _admin_of(request: HttpRequest, name: str) -> tuple[Actor, NotificationChannel]:
+    """Who asks, and the channel of this name; 403 comes before 404."""
+    actor = _admin(request)
+    found = NotificationChannel.objects.filter(name=name).prefetch_related("rules", "quiet_hours").first()
     if found is None:
         raise Http404(f"There is no channel {name}.")
-    return found
+    return actor, found
 
 
 @login_required
 @require_GET
 def listed(request: HttpRequest) -> HttpResponse:
     _admin(request)
-    found = list(NotificationChannel.objects.order_by("name").prefetch_related("rules"))
+    found = list(NotificationChannel.objects.order_by("name").prefetch_related("rules", "quiet_hours"))
     context = {
         "rows": _rows(found),
         "deliveries": _log(NotificationDelivery.objects.all()),
@@ -67,12 +69,14 @@ def listed(request: HttpRequest) -> HttpResponse:
 
 def _rows(found: Iterable[NotificationChannel]) -> list[dict[str, Any]]:
     positions = OutboundPosition.objects.in_bulk([f"{channels.PREFIX}{each.name}" for each in found])
+    now = clock.now()
     waiting = set(NotificationDelivery.objects.filter(state=State.WAITING).values_list("channel", flat=True))
     return [
         {
             "channel": each,
             "place": _place(each),
             "rules": [_said(rule) for rule in each.rules.all()],
+            "quiet_until": quiet_hours.until(list(each.quiet_hours.all()), now),
             "position": positions.get(f"{channels.PREFIX}{each.name}"),
             "is_waiting": each.name in waiting,
         }
@@ -105,8 +109,10 @@ def _log(rows: Any) -> list[dict[str, Any]]:
         {
             "row": each,
             "text": channels.sentence_of(each.message),
-            "may_replay": each.state != State.WAITING,
-            "tone": {State.TAKEN: "ok", State.GIVEN_UP: "danger"}.get(State(each.state), "quiet"),
+            "may_replay": each.state not in {State.WAITING, State.HELD},
+            "tone": {State.TAKEN: "ok", State.REFUSED: "danger", State.GIVEN_UP: "danger"}.get(
+                State(each.state), "quiet"
+            ),
         }
         for each in found
     ]
@@ -140,8 +146,8 @@ def _made(request: HttpRequest, name: str, secret: str) -> HttpResponse:
 @login_required
 @require_GET
 def channel(request: HttpRequest, name: str) -> HttpResponse:
-    _admin(request)
-    return _page(request, _existing(name))
+    _, found = _admin_of(request, name)
+    return _page(request, found)
 
 
 def _page(request: HttpRequest, found: NotificationChannel, status: int = 200, **forms: Any) -> HttpResponse:
@@ -152,8 +158,14 @@ def _page(request: HttpRequest, found: NotificationChannel, status: int = 200, *
         "is_webhook": found.kind == NotificationChannel.ChannelKind.WEBHOOK,
         "is_put_off": bool(position and position.due and position.due > clock.now()),
         "rule_form": RuleForm(),
+        "quiet": [
+            {"number": each.pk, "text": services.said_of(each), "breaks": each.get_breaks_display()}
+            for each in found.quiet_hours.all()
+        ],
+        "quiet_form": QuietHoursForm(),
         "address_form": AddressForm(kind=found.kind),
         "deliveries": _log(found.deliveries.all()),
+        "lost": found.deliveries.filter(state__in=(State.REFUSED, State.GIVEN_UP)).exists(),
         "audit_url": audit_url(services.PLURAL, found.name),
         "mail": settings.OCMCONSOLE_MAIL,
         "shown": SHOWN,
@@ -168,7 +180,7 @@ def _page(request: HttpRequest, found: NotificationChannel, status: int = 200, *
 @login_required
 @require_POST
 def address(request: HttpRequest, name: str) -> HttpResponse:
-    actor, found = _admin(request), _existing(name)
+    actor, found = _admin_of(request, name)
     form = AddressForm(request.POST, kind=found.kind)
     if not form.is_valid():
         return _page(request, found, 400, address_form=form)
@@ -180,7 +192,7 @@ def address(request: HttpRequest, name: str) -> HttpResponse:
 @login_required
 @require_POST
 def rule(request: HttpRequest, name: str) -> HttpResponse:
-    actor, found = _admin(request), _existing(name)
+    actor, found = _admin_of(request, name)
     form = RuleForm(request.POST)
     if form.is_valid():
         given = form.cleaned_data
@@ -196,9 +208,31 @@ def rule(request: HttpRequest, name: str) -> HttpResponse:
 @login_required
 @require_POST
 def remove_rule(request: HttpRequest, name: str, number: int) -> HttpResponse:
-    actor = _admin(request)
-    _existing(name)
+    actor, _ = _admin_of(request, name)
     services.remove_rule(actor, name, number)
+    return redirect("notifications:channel", name=name)
+
+
+@login_required
+@require_POST
+def quiet(request: HttpRequest, name: str) -> HttpResponse:
+    actor, found = _admin_of(request, name)
+    form = QuietHoursForm(request.POST)
+    if form.is_valid():
+        try:
+            services.add_quiet_hours(actor, name, form.hours)
+        except errors.Invalid as error:
+            form.add_error(None, error.message)
+        else:
+            return redirect("notifications:channel", name=name)
+    return _page(request, found, 400, quiet_form=form)
+
+
+@login_required
+@require_POST
+def remove_quiet(request: HttpRequest, name: str, number: int) -> HttpResponse:
+    actor, _ = _admin_of(request, name)
+    services.remove_quiet_hours(actor, name, number)
     return redirect("notifications:channel", name=name)
 
 
@@ -207,8 +241,7 @@ def remove_rule(request: HttpRequest, name: str, number: int) -> HttpResponse:
 @require_POST
 def secret(request: HttpRequest, name: str) -> HttpResponse:
     """The former one goes on signing too, until it is forgotten."""
-    actor = _admin(request)
-    _existing(name)
+    actor, _ = _admin_of(request, name)
     return render(
         request,
         "notifications/secret.html",
@@ -219,8 +252,7 @@ def secret(request: HttpRequest, name: str) -> HttpResponse:
 @login_required
 @require_POST
 def forget(request: HttpRequest, name: str) -> HttpResponse:
-    actor = _admin(request)
-    _existing(name)
+    actor, _ = _admin_of(request, name)
     services.forget_former_secret(actor, name)
     messages.success(request, "Only the new secret signs from now on.")
     return redirect("notifications:channel", name=name)
@@ -229,8 +261,7 @@ def forget(request: HttpRequest, name: str) -> HttpResponse:
 @login_required
 @require_POST
 def switch(request: HttpRequest, name: str) -> HttpResponse:
-    actor = _admin(request)
-    _existing(name)
+    actor, _ = _admin_of(request, name)
     services.switch_channel(actor, name, on=request.POST.get("to") == "on")
     return redirect("notifications:channel", name=name)
 
@@ -238,8 +269,7 @@ def switch(request: HttpRequest, name: str) -> HttpResponse:
 @login_required
 @require_POST
 def test(request: HttpRequest, name: str) -> HttpResponse:
-    actor = _admin(request)
-    _existing(name)
+    actor, _ = _admin_of(request, name)
     services.test_channel(actor, name)
     messages.success(request, "A test is on its way; the log below says what the receiver answers.")
     return redirect("notifications:channel", name=name)
@@ -255,9 +285,19 @@ def replay(request: HttpRequest, number: int) -> HttpResponse:
 
 @login_required
 @require_POST
+def replay_all(request: HttpRequest, name: str) -> HttpResponse:
+    actor, _ = _admin_of(request, name)
+    if count := services.replay_all(actor, name):
+        messages.success(request, f"Sent again, each under the id that it had: {count}.")
+    else:
+        messages.info(request, "Nothing is left that was refused or given up.")
+    return redirect("notifications:channel", name=name)
+
+
+@login_required
+@require_POST
 def delete(request: HttpRequest, name: str) -> HttpResponse:
-    actor = _admin(request)
-    _existing(name)
+    actor, _ = _admin_of(request, name)
     services.delete_channel(actor, name)
     messages.success(request, f"The channel {name} is deleted.")
     return redirect("notifications:list")

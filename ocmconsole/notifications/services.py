@@ -17,16 +17,17 @@ from django.core.validators import validate_email
 from ocmconsole.environment import readers
 from ocmconsole.kubeapi import clock, errors, verbs
 from ocmconsole.kubeapi.models import OutboundPosition
-from ocmconsole.kubeapi.outbound import positions, signatures
+from ocmconsole.kubeapi.outbound import signatures
 from ocmconsole.kubeapi.storage import audit, audit_acts
 from ocmconsole.models import (
     NotificationChannel,
     NotificationDelivery,
     NotificationMessage,
+    NotificationQuietHours,
     NotificationRule,
     Severity,
 )
-from ocmconsole.notifications import channels, encrypted_columns, gathering
+from ocmconsole.notifications import channels, encrypted_columns, gathering, quiet_hours
 from ocmconsole.notifications.message_kinds import KINDS, TEST
 
 if TYPE_CHECKING:
@@ -36,10 +37,13 @@ if TYPE_CHECKING:
 
 MOST_CHANNELS = 20  # D23: each has a thread while something is sent to it
 MOST_RULES = 20  # of a channel
+MOST_AGAIN = 100  # messages of one act
+MOST_QUIET_HOURS = 10  # of a channel
 MOST_ADDRESSES = 20  # of a channel; a list of the mail server has more
 SECRET_BYTES = 32  # 24 to 64, as Standard Webhooks says
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,28}[a-z0-9])?")
 PLURAL = "notificationchannels"
+DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 T = TypeVar("T")
 
 for _act, _done in (
@@ -50,6 +54,8 @@ for _act, _done in (
     ("forget", "Former signing secret of a channel forgotten"),
     ("add-rule", "Rule of a channel added"),
     ("remove-rule", "Rule of a channel removed"),
+    ("add-quiet-hours", "Quiet hours of a channel added"),
+    ("remove-quiet-hours", "Quiet hours of a channel removed"),
     ("test", "Channel of notifications tested"),
     ("replay", "Message sent again"),
 ):
@@ -138,7 +144,7 @@ def change_address(actor: Actor, name: str, address: str) -> None:
         _channel(name)
         text = encrypted_columns.encrypted(name, "address", address)
         NotificationChannel.objects.filter(name=name).update(address=text)
-        positions.try_at_once(f"{channels.PREFIX}{name}")
+        channels.try_at_once(name)
 
     _kept(actor, "update", name, "another address", write)
 
@@ -211,6 +217,38 @@ def remove_rule(actor: Actor, name: str, number: int) -> None:
     _kept(actor, "remove-rule", name, "", write)
 
 
+def add_quiet_hours(actor: Actor, name: str, hours: NotificationQuietHours) -> None:
+    """``hours`` is not stored yet. Raises Invalid where the channel would never hear of everything."""
+
+    def write() -> None:
+        channel = _channel(name)
+        there = list(channel.quiet_hours.all())
+        if len(there) >= MOST_QUIET_HOURS:
+            raise errors.Invalid(f"A channel has at most {MOST_QUIET_HOURS} quiet hours.")
+        if quiet_hours.fill_the_week([*there, hours], clock.now()):
+            raise errors.Invalid("With these the channel would be quiet without an end.")
+        hours.channel = channel
+        hours.save()
+
+    _kept(actor, "add-quiet-hours", name, said_of(hours), write)
+
+
+def said_of(hours: NotificationQuietHours) -> str:
+    """As ``Mon, Tue 22:00 to 07:00 Europe/Berlin``."""
+    days = "daily" if len(hours.days) == len(DAYS) else ", ".join(DAYS[day] for day in sorted(hours.days))
+    return f"{days} {hours.begins:%H:%M} to {hours.ends:%H:%M} {hours.zone}"
+
+
+def remove_quiet_hours(actor: Actor, name: str, number: int) -> None:
+    """What they hold is sent at the next look, unless others hold it."""
+
+    def write() -> None:
+        if not NotificationQuietHours.objects.filter(channel=name, pk=number).delete()[0]:
+            raise errors.NotFound("There are no such quiet hours.")
+
+    _kept(actor, "remove-quiet-hours", name, "", write)
+
+
 def test_channel(actor: Actor, name: str) -> None:
     """A message that says so waits for nobody's minute."""
 
@@ -228,15 +266,36 @@ def test_channel(actor: Actor, name: str) -> None:
 def replay(actor: Actor, number: int) -> str:
     """The same message with the same id to the same channel, whose name is returned."""
     found = NotificationDelivery.objects.filter(pk=number).select_related("channel", "message").first()
-    if found is None or found.state == NotificationDelivery.State.WAITING:
+    if found is None or found.state in {NotificationDelivery.State.WAITING, NotificationDelivery.State.HELD}:
         raise errors.NotFound("There is no such delivery, or it waits still.")
     message, channel = found.message, found.channel
     _kept(actor, "replay", channel.name, message.uid, lambda: _wait(actor, channel, message))
     return channel.name
 
 
+def replay_all(actor: Actor, name: str) -> int:
+    """What the receiver refused or did not take for a day, oldest first, and was not sent again since."""
+    lost = {NotificationDelivery.State.REFUSED, NotificationDelivery.State.GIVEN_UP}
+
+    def write() -> int:
+        channel, found = _channel(name), {}
+        for row in channel.deliveries.select_related("message").order_by("pk"):
+            found[row.message_id] = row  # the newest of each message
+        rows = [row for row in found.values() if row.state in lost][:MOST_AGAIN]
+        for row in rows:
+            _wait(actor, channel, row.message)
+        return len(rows)
+
+    return _kept(actor, "replay", name, "all that was refused or given up", write)
+
+
 def _wait(actor: Actor, channel: NotificationChannel, message: NotificationMessage) -> None:
+    """What somebody asked for holds up nothing, and nothing holds it up."""
     NotificationDelivery.objects.create(
-        channel=channel, message=message, created=clock.now(), asked_by=actor.user[:320]
+        channel=channel,
+        message=message,
+        created=clock.now(),
+        asked_by=actor.user[:320],
+        key=f"asked/{uuid.uuid4()}",
     )
-    positions.try_at_once(f"{channels.PREFIX}{channel.name}")
+    channels.try_at_once(channel.name)

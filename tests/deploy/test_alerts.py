@@ -12,6 +12,7 @@ import subprocess
 import threading
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.health import disk_space, limit_records, metrics
 from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.outbound import positions
+from ocmconsole.notifications import channels
+from ocmconsole.notifications import services as notifications
 from placements.kinds import PLACEMENT
 from placements.models import EvictionBrake
 from registration.certificates import ca_rotation, key_watch
@@ -154,14 +158,39 @@ def a_table_is_lost() -> None:
         cursor.execute("ALTER TABLE clusters_elsewhere RENAME TO clusters_managedcluster")
 
 
+def a_receiver_takes_nothing() -> timedelta:
+    """A quarter of an hour long."""
+    the_receiver_says("it answered 503")
+    return timedelta(minutes=15)
+
+
+def a_message_is_refused() -> None:
+    the_receiver_says("it answered 404", is_final=True)
+
+
+def the_receiver_says(problem: str, *, is_final: bool = False) -> None:
+    """Of a channel of notifications, to a test."""
+    notifications.create_channel(actors.ROOT, "ops", "webhook", "https://receiver.example/")
+    notifications.test_channel(actors.ROOT, "ops")
+    (outlet,) = channels.due()
+    row = positions.position_of(outlet.name)
+    positions.claim(row, "this process")
+    note = partial(outlet.note, outlet.next_batch(row), problem, is_final=is_final)
+    positions.put_off(row, "this process", problem, None, note)
+
+
 def answers_take_long() -> None:
     for _ in range(10):
         metrics.count_request("api", "GET", HTTPStatus.OK, 2.0)
 
 
+# Of a hub in which a quarter of an hour passes and nobody works.
+BY_TIME = {"LeasesNotLookedAt", "AuditNotTaken"}
 HAPPENS: list[tuple[Act, set[str]]] = [
     (lambda: None, set()),
     (nobody_works, {"LeasesNotLookedAt", "WorkWaits", "AuditNotSealed", "AuditNotTaken"}),
+    (a_receiver_takes_nothing, {"NotificationsNotTaken", *BY_TIME}),
+    (a_message_is_refused, {"NotificationsRefused"}),
     (a_cluster_falls_silent, {"ManyClustersSilent"}),
     (a_brake_stands, {"EvictionBrakeStands"}),
     (a_certificate_is_not_renewed, {"ClientCertificatesEnd"}),
@@ -275,6 +304,7 @@ def test_every_metric_that_a_rule_or_the_dashboard_names_is_there(home: Path) ->
     client = Client()
     client.get("/livez")
     somebody_asks_too_much()
+    the_receiver_says("it answered 503")
     make.create(
         PLACEMENT,
         make.document(PLACEMENT, "checkout", spec={"numberOfClusters": 1}, namespace="shop"),

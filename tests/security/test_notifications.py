@@ -66,6 +66,7 @@ def tell() -> int:
 
 def try_now() -> int:
     OutboundPosition.objects.update(due=None)
+    NotificationDelivery.objects.update(due=None)
     return send()
 
 

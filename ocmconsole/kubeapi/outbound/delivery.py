@@ -38,11 +38,14 @@ class OutboundBatch:
 
 
 class DeliveryError(Exception):
-    """The receiver has not taken the lines: one sentence, for operators, without what the receiver said."""
+    """The receiver has not taken the lines: one sentence, for operators, without what the receiver said.
 
-    def __init__(self, problem: str, *, retry_after: timedelta | None = None) -> None:
+    ``is_final``: it will not take them later either.
+    """
+
+    def __init__(self, problem: str, *, retry_after: timedelta | None = None, is_final: bool = False) -> None:
         super().__init__(problem)
-        self.retry_after = retry_after
+        self.retry_after, self.is_final = retry_after, is_final
 
 
 class Receiver(Protocol):
@@ -63,7 +66,7 @@ class Sent(Protocol):
     def next_batch(self, position: OutboundPosition) -> OutboundBatch:
         """Empty where the receiver has everything."""
 
-    def note(self, batch: OutboundBatch, problem: str) -> bool:
+    def note(self, batch: OutboundBatch, problem: str, *, is_final: bool = False) -> bool:
         """In the transaction that moves or puts off the position; whether to go on behind a batch with a problem."""
 
 

@@ -31,7 +31,7 @@ class Outlet:
     def next_batch(self, position: OutboundPosition) -> OutboundBatch:
         return batches.next_batch(position, seals_only=self.seals_only)
 
-    def note(self, batch: OutboundBatch, problem: str) -> bool:  # noqa: ARG002 - as of all that is sent
+    def note(self, batch: OutboundBatch, problem: str, *, is_final: bool = False) -> bool:  # noqa: ARG002 - as of all that is sent
         """The position says it all, and nothing of the audit is left out."""
         return False
 

@@ -72,6 +72,11 @@ def advance(
             note()
 
 
+def pause_after(failures: int) -> timedelta:
+    """Longer and longer, each a little different from others."""
+    return min(timedelta(seconds=2 ** min(failures, DOUBLINGS)), LONGEST_PAUSE) * random.uniform(0.75, 1)  # noqa: S311 - no secret
+
+
 def put_off(
     row: OutboundPosition,
     sender: str,
@@ -79,12 +84,11 @@ def put_off(
     retry_after: timedelta | None,
     note: Callable[[], bool] = lambda: False,
 ) -> None:
-    """The receiver has not taken it: longer and longer pauses, each a little different from those of other outlets.
+    """The receiver has not taken it.
 
     ``note`` as in ``advance``; where it says so, what comes next is sent without the pause.
     """
-    now = clock.now()
-    pause = min(timedelta(seconds=2 ** min(row.failures, DOUBLINGS)), LONGEST_PAUSE) * random.uniform(0.75, 1)  # noqa: S311 - no secret
+    now, pause = clock.now(), pause_after(row.failures)
     with write_queue.forgettable():
         kept = OutboundPosition.objects.filter(pk=row.pk, sender=sender)
         moved = kept.update(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
+from functools import partial
 from typing import TYPE_CHECKING
 
 from django.db import DatabaseError, close_old_connections
@@ -61,8 +62,9 @@ def send_next(outlet: Sent, sender: str) -> bool:
         outlet.receiver.deliver(batch.lines)
     except (DeliveryError, OSError) as error:
         problem = _problem_of(error)
-        retry_after = getattr(error, "retry_after", None)
-        positions.put_off(row, sender, problem, retry_after, lambda: outlet.note(batch, problem))
+        retry_after, is_final = getattr(error, "retry_after", None), getattr(error, "is_final", False)
+        note = partial(outlet.note, batch, problem, is_final=is_final)
+        positions.put_off(row, sender, problem, retry_after, note)
         _say(outlet, row, problem)
         return False
     positions.advance(row, sender, batch, lambda: outlet.note(batch, ""))

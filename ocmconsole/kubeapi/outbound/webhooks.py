@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from datetime import UTC, timedelta
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from ocmconsole.kubeapi import clock
@@ -41,7 +42,14 @@ class Webhook:
         signed = signed_headers(self._secrets, message, int(clock.now().timestamp()), body)
         answer = http_client.post(self._url, body, {**HEADERS, **signed}, private=self._private, ca_file=self._ca_file)
         if not answer.is_success:
-            raise DeliveryError(f"it answered {answer.status}", retry_after=_retry_after(answer))
+            problem, is_final = f"it answered {answer.status}", is_refusal(answer.status)
+            raise DeliveryError(problem, retry_after=_retry_after(answer), is_final=is_final)
+
+
+def is_refusal(status: int) -> bool:
+    """Of this message, for good: the class of HTTP says that the request is wrong, and two of it say later."""
+    later = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS}
+    return HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR and status not in later
 
 
 def _retry_after(answer: HttpAnswer) -> timedelta | None:

@@ -42,7 +42,7 @@ NOT_LISTED = {
     ),
     "what their own pages list": (
         "ocmconsole.notificationchannel", "ocmconsole.notificationrule", "ocmconsole.notificationmessage",
-        "ocmconsole.notificationdelivery", "second_approval.proposedact", "second_approval.actapproval",
+        "ocmconsole.notificationdelivery", "ocmconsole.notificationquiethours", "second_approval.proposedact", "second_approval.actapproval",
     ),
     "the log of changes, and what the hub notes of itself": (
         "kubeapi.revision", "kubeapi.incarnation", "kubeapi.outboundposition", "kubeapi.change", "kubeapi.compaction", "clusters.serving",
