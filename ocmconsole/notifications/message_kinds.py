@@ -56,6 +56,7 @@ OF_ACTS = {
         ("managedcluster:accept-key", "key.overridden", CRITICAL, "/certificates/", "/clusters/NAME/identity/"),
         ("certificate:revoke", "certificate.revoked", CRITICAL, "/certificates/?bucket=revoked"),
         ("certificate:unknown", "certificate.unknown", CRITICAL, "/certificates/"),
+        ("second-approval:propose", "approval.waiting", WARNING, "/second-approval/", "/second-approval/NAME/"),
         ("placement:hold-evictions", "evictions.held", CRITICAL, "/placements/"),
         ("placement:release-evictions", "evictions.released", WARNING, "/placements/"),
         ("hub:restore", "hub.restored", CRITICAL, "/hub/"),

@@ -1,15 +1,18 @@
-"""Two people, one act: proposed by mouse, approved by another by keyboard, done."""
+"""Two people, one act: proposed by mouse, approved by another by keyboard, done; and from a message to the decision."""
 
 from __future__ import annotations
 
+import json
 import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.people import Console
+from tests import receivers
+from tests.browser.people import GROW_OLD, Console
 from tests.browser.test_accessibility import DESK, PHONE, Look, violations
 from tests.fleet import Fleet
 from tests.hub import Hub
@@ -23,7 +26,7 @@ User.objects.create_superuser("ben", password={PASSWORD!r})
 
 @pytest.fixture(scope="module")
 def fleet(start_hub: Callable[..., AbstractContextManager[Hub]]) -> Iterator[Fleet]:
-    with start_hub(SECOND_APPROVAL="key-override") as hub, Fleet(hub) as fleet:
+    with start_hub(SECOND_APPROVAL="key-override", WEBHOOK_PRIVATE_ADDRESSES="127.0.0.1") as hub, Fleet(hub) as fleet:
         fleet.mint("web-eu")
         hub.manage("shell", "-c", PEOPLE)
         yield fleet
@@ -71,3 +74,55 @@ def test_an_override_is_proposed_by_mouse_and_approved_by_keyboard(console: Cons
     expect(page.get_by_role("table").get_by_role("row")).to_have_count(2)
     doc = fleet.admin.get(f"/apis/certificates.k8s.io/v1/certificatesigningrequests/{request}").json()
     assert doc["status"]["conditions"][0]["type"] == "Approved"
+
+
+CHANNEL = """
+from django.contrib.auth.models import User
+from ocmconsole.kubeapi.access.session import actor_for
+from ocmconsole.kubeapi.access.actor import EntryPoint
+from ocmconsole.notifications import services
+admin = actor_for(User.objects.get(username="admin"), entry_point=EntryPoint.CLI, credential="cli")
+services.new_secret = lambda: "{secret}"
+services.create_channel(admin, "ops", "webhook", "http://127.0.0.1:{port}/")
+"""
+MINUTE_IS_OVER = """
+import time
+from ocmconsole.models import NotificationMessage
+while not NotificationMessage.objects.update(sealed=True):
+    time.sleep(0.1)
+"""
+
+
+@pytest.mark.contract("D11")
+def test_a_message_leads_to_its_request_which_is_approved_after_sign_in_and_a_fresh_proof(
+    console: Console, fleet: Fleet
+) -> None:
+    page, hub = console.page, fleet.hub
+    with receivers.http_receiver() as receiver:
+        hub.manage("shell", "-c", CHANNEL.format(port=receiver.port, secret=receivers.SECRET))
+        fleet.ask("told")
+        hub.manage("shell", "-c", MINUTE_IS_OVER)
+        deadline = time.monotonic() + 40
+        while not receiver.bodies:
+            assert time.monotonic() < deadline, hub.log("server")
+            time.sleep(0.1)
+    message = json.loads(receiver.bodies[0])
+    assert (message["type"], message["data"]["names"]) == ("request.waiting", ["told"])
+    link = message["data"]["url"]
+    assert link == f"{console.url}/approvals/told/", "nothing in it that acts, or that opens a page"
+
+    page.goto(link)
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    page.get_by_label("User name").fill("admin")
+    page.get_by_label("Password").fill(console.password)
+    page.get_by_role("button", name="Sign in", exact=True).click()
+    expect(page).to_have_url(link)
+    expect(page.get_by_role("heading", level=1)).to_contain_text("told")
+    hub.manage("shell", "-c", GROW_OLD)
+    page.get_by_role("button", name="Accept told").click()
+    expect(page.get_by_role("heading", name="Confirm that it is you")).to_be_visible()
+    assert not fleet.cluster("told")["spec"]["hubAcceptsClient"]
+    page.get_by_label("Password").fill(console.password)
+    page.get_by_role("button", name="Confirm").click()
+    expect(page.get_by_role("status")).to_contain_text("told is accepted")
+    assert fleet.cluster("told")["spec"]["hubAcceptsClient"]
