@@ -235,9 +235,9 @@ class MailReceiver:
 
 def _refused_mail(error: SMTPDataError | SMTPRecipientsRefused) -> DeliveryError:
     """For good where the mail server says so of the mail itself, or of every address: 5yz of RFC 5321."""
-    is_of_all = isinstance(error, SMTPRecipientsRefused)
-    answers = [*error.recipients.values()] if is_of_all else [(error.smtp_code, error.smtp_error)]
-    codes = [code for code, _ in answers]
+    if isinstance(error, SMTPRecipientsRefused):
+        codes, what = [code for code, _ in error.recipients.values()], "of every address"
+    else:
+        codes, what = [error.smtp_code], "to the mail"
     said = ", ".join(str(code) for code in dict.fromkeys(codes))
-    what = "of every address" if is_of_all else "to the mail"
     return DeliveryError(f"the mail server said {said} {what}", is_final=all(code >= PERMANENT for code in codes))
