@@ -1,6 +1,6 @@
 """Quiet hours of a channel: when it waits, what is held meanwhile, and that this is sent grouped when they end.
 
-Invariant: what is held is in the log as held until it waits to be sent; whoever changes or removes quiet hours frees
+Invariant: what is held is in the log as held until it waits to be sent; to change or remove quiet hours frees
 it at the next look.
 """
 
