@@ -7,17 +7,20 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 import pytest
+import yaml
 
 from tests import hub as hubs
-from tests import servers
+from tests import servers, tools
+from tests.conftest import missing
 from tests.hub import ROOT
+from tests.proxy import nginx
 
 UNITS = ROOT / "deploy" / "systemd"
 MOST_EXPOSED = 2.0  # of systemd's 10 for a service without any protection
@@ -43,9 +46,18 @@ class Service:
         return cls([*PROGRAMS[Path(program).name], *arguments], {name: value for name, _, value in variables})
 
 
+@dataclass(frozen=True)
+class Running:
+    """``process`` is the last that was started."""
+
+    home: Path
+    process: subprocess.Popen[bytes]
+    environment: Mapping[str, str]
+
+
 @pytest.fixture
-def hub(tmp_path: Path) -> Iterator[tuple[Path, subprocess.Popen[bytes]]]:
-    """Home and last process: all five services run, each as its unit says. A socket's path has at most 107 bytes."""
+def hub(tmp_path: Path) -> Iterator[Running]:
+    """All five services run, each as its unit says. A socket's path has at most 107 bytes."""
     redis = servers.redis_server()
     with ExitStack() as stack:
         home = Path("/tmp") / f"units-{os.getpid()}"  # noqa: S108 - short, and removed
@@ -72,7 +84,7 @@ def hub(tmp_path: Path) -> Iterator[tuple[Path, subprocess.Popen[bytes]]]:
             if "server" in name:
                 number = name.partition("@")[2]
                 servers.wait_until(lambda: ready(home / f"api-{number}.sock"), (OSError, httpx.HTTPError), process)  # noqa: B023
-        yield home, process
+        yield Running(home, process, prepared.environment)
 
 
 def ready(socket: Path, query: str = "") -> str:
@@ -82,16 +94,58 @@ def ready(socket: Path, query: str = "") -> str:
         return client.get(f"/readyz{query}").raise_for_status().text
 
 
-def test_the_units_together_are_a_hub_whose_parts_see_each_other(hub: tuple[Path, subprocess.Popen[bytes]]) -> None:
-    folder, process = hub
-
+def test_the_units_together_are_a_hub_whose_parts_see_each_other(hub: Running) -> None:
     def all_are_seen() -> None:
         for number in (1, 2):
-            found = ready(folder / f"api-{number}.sock", "?verbose")
+            found = ready(hub.home / f"api-{number}.sock", "?verbose")
             if "[+]worker ok" not in found or "[+]clock ok" not in found or "not seen yet" in found:
                 raise OSError(found)
 
-    assert servers.wait_until(all_are_seen, OSError, process)
+    assert servers.wait_until(all_are_seen, (OSError, httpx.HTTPError), hub.process)
+    assert_compose_checks_health(hub)
+    assert_proxy_of_compose_answers(hub)
+
+
+def assert_compose_checks_health(hub: Running) -> None:
+    """The health checks of deploy/compose.yaml, beside the same commands as its containers run."""
+    services = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text().replace("$$", "$"))["services"]
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**hub.environment, "PATH": programs}
+
+    def is_healthy(command: list[str], **settings: str) -> bool:
+        given = command if command[0] == "CMD" else ["CMD", "sh", "-c", command[1]]
+        return not subprocess.run(
+            given[1:], cwd=ROOT, env={**environment, **settings}, check=False, capture_output=True
+        ).returncode
+
+    server = services["server-1"]["healthcheck"]["test"]
+    assert is_healthy(server, OCMCONSOLE_API_ADDRESS=f"unix:{hub.home}/api-1.sock")
+    assert not is_healthy(server, OCMCONSOLE_API_ADDRESS=f"unix:{hub.home}/api-3.sock")
+    assert is_healthy(services["clock"]["healthcheck"]["test"])
+    kind, worker = services["worker"]["healthcheck"]["test"]
+    assert is_healthy([kind, worker.replace("worker@", "worker-1@")])
+    assert not is_healthy([kind, worker.replace("worker@", "worker-2@").replace("10", "1")])
+
+
+def assert_proxy_of_compose_answers(hub: Running) -> None:
+    binary = tools.nginx() or missing("nginx")
+    conf = (ROOT / "deploy" / "compose" / "nginx.conf").read_text()
+    ports = servers.free_port(), servers.free_port()
+    for there, here in {
+        "/tmp/": f"{hub.home}/nginx-",  # noqa: S108 - the file's
+        "/run/ocmconsole/": f"{hub.home}/",
+        "/run/tls/": f"{hub.home}/",
+        "/run/secrets/console.": f"{hub.home}/serving.",
+        "listen 6443": f"listen 127.0.0.1:{ports[0]}",
+        "listen 8443": f"listen 127.0.0.1:{ports[1]}",
+        "keepalive_timeout 5s": "keepalive_timeout 1s",  # so that the servers stop sooner
+    }.items():
+        assert there in conf
+        conf = conf.replace(there, here)
+    with nginx.running(binary, hub.home, f"user root;\n{conf}" if os.geteuid() == 0 else conf, ports[0]):
+        for port, path in ((ports[0], "/livez"), (ports[1], "/login/")):
+            found = httpx.get(f"https://127.0.0.1:{port}{path}", headers={"Host": "hub.example.com:8443"}, verify=False)  # noqa: S501 - the certificate is for another name
+            assert found.status_code == 200, found.text
 
 
 def unit_files(folder: Path) -> list[Path]:
