@@ -72,3 +72,11 @@ def test_the_changelog_names_the_version() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["version"]
     text = (ROOT / version["path"]).read_text()
     assert re.search(version["pattern"], text, re.MULTILINE)
+
+
+def test_every_release_has_its_notes_for_who_upgrades() -> None:
+    released = re.findall(r"^## \[(\d+\.\d+\.\d+)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    sections = re.findall(r"^## To (.+)$", (ROOT / "docs/guide/upgrading.md").read_text(), re.MULTILINE)
+    assert sections == ["the next release", *released]
+    tags = subprocess.run(["git", "tag", "--list", "v*"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    assert {*tags.split()} <= {f"v{version}" for version in released}

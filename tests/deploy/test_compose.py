@@ -28,10 +28,10 @@ GIVEN = {
 OF_THE_HUB = {"server-1", "server-2", "worker", "clock", "beat", "tls"}
 # What deploy/compose/nginx.conf has in place of lines of docs/nginx.conf.
 OTHER_LINES = {
-    "worker_processes auto;": "pid /tmp/nginx.pid;\nerror_log /dev/stderr warn;\nworker_processes auto;",
+    "worker_processes auto;": "pid /run/nginx/nginx.pid;\nerror_log /dev/stderr warn;\nworker_processes auto;",
     "http {\n": "http {\n"
     + "".join(
-        f"    {name}_temp_path /tmp/{name.split('_')[-1]};\n"
+        f"    {name}_temp_path /run/nginx/{name.split('_')[-1]};\n"
         for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     ),
     "127.0.0.1:6443": "unix:/run/ocmconsole/api-1.sock",

@@ -24,15 +24,27 @@ from tests.selection import FULL
 
 pytestmark = [pytest.mark.contract("W12", "W30"), pytest.mark.slow, pytest.mark.timeout(900)]
 
-# The release before, or what stands for it: the commit before the newest migrations whose servers drain at SIGTERM.
-PREVIOUS = "f342dd8c3fda6b368b7fce91ca096ea6a5bd7999"
+# Stands for the release before while no tag is newer: the commit before the newest migrations whose servers drain at SIGTERM.
+FIRST = "f342dd8c3fda6b368b7fce91ca096ea6a5bd7999"
+
+
+def git(*arguments: str) -> str | None:
+    """What it says, None where it fails."""
+    done = subprocess.run(["git", *arguments], cwd=hubs.ROOT, capture_output=True, text=True, check=False)
+    return None if done.returncode else done.stdout.strip()
+
+
+def previous_release() -> str:
+    """The newest tag of a release before this commit, if upgrades from it are meant to be unseen."""
+    tag = git("describe", "--tags", "--abbrev=0", "--match", "v[0-9]*", "HEAD^")
+    return tag if tag and git("merge-base", "--is-ancestor", FIRST, tag) is not None else FIRST
 
 
 @pytest.fixture(scope="module")
 def previous(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Its tree."""
     folder = tmp_path_factory.mktemp("previous")
-    archive = subprocess.run(["git", "archive", PREVIOUS], cwd=hubs.ROOT, capture_output=True, check=False)
+    archive = subprocess.run(["git", "archive", previous_release()], cwd=hubs.ROOT, capture_output=True, check=False)
     if archive.returncode:
         pytest.skip(f"this checkout does not have the release before: {archive.stderr.decode().strip()}")
     subprocess.run(["tar", "-x", "-C", str(folder)], input=archive.stdout, check=True)
