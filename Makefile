@@ -105,6 +105,7 @@ lock: $(DEV) ## resolve the locks anew from pyproject.toml and package.json (LOC
 	$(COMPILE) pyproject.toml -o requirements.lock
 	$(COMPILE) pyproject.toml --group dev -c requirements.lock -o requirements-dev.lock
 	$(COMPILE) --group pkcs11 -c requirements-dev.lock -o requirements-pkcs11.lock
+	$(COMPILE) --group chat -c requirements-dev.lock -o requirements-chat.lock
 	$(COMPILE) --group traces -c requirements-dev.lock -o requirements-traces.lock
 	$(COMPILE) --group node -o requirements-node.lock
 	$(NPM) install --package-lock-only

@@ -63,6 +63,7 @@ class NotificationChannel(models.Model):
     class ChannelKind(models.TextChoices):
         WEBHOOK = "webhook", "Webhook"
         MAIL = "mail", "Mail"
+        CHAT = "chat", "Chat"
 
     name = models.CharField(max_length=30, primary_key=True)
     kind = models.CharField(max_length=7, choices=ChannelKind)

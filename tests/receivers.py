@@ -46,14 +46,14 @@ class HttpReceiver:
 
 
 @contextmanager
-def http_receiver(port: int = 0, certificate: Path | None = None) -> Iterator[HttpReceiver]:
+def http_receiver(port: int = 0, certificate: Path | None = None, *, signed: bool = True) -> Iterator[HttpReceiver]:
     """With a certificate, a file with its key, over TLS."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            assert is_signed(self.headers, body, receiver.secret)
-            receiver.messages.append(self.headers["webhook-id"])
+            assert not signed or is_signed(self.headers, body, receiver.secret)
+            receiver.messages.append(self.headers["webhook-id"] or "")
             receiver.came_with.append(dict(self.headers.items()))
             receiver.before()
             answer = receiver.answers(body) if receiver.answers else receiver.answer

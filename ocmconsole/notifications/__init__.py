@@ -1,4 +1,4 @@
-"""Notifications: what happens on the hub goes to people by webhook and mail, as the rules of each channel say.
+"""Notifications: what happens on the hub goes to people by webhook, mail and chat, as the rules of each channel say.
 
 In: audit entries, transitions of clusters and times that were passed, each read from a stored position; channels and
 rules that hub admins keep. Out: one message for each kind, set and minute, and a delivery of it for each channel, sent

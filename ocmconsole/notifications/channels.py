@@ -26,6 +26,7 @@ from ocmconsole.kubeapi.outbound.delivery import DeliveryError, OutboundBatch, O
 from ocmconsole.kubeapi.outbound.webhooks import Webhook
 from ocmconsole.models import NotificationChannel, NotificationDelivery, NotificationMessage, Severity
 from ocmconsole.notifications import encrypted_columns
+from ocmconsole.notifications.chat import ChatReceiver
 from ocmconsole.notifications.message_kinds import kind_of
 
 if TYPE_CHECKING:
@@ -180,6 +181,8 @@ def receiver_of(channel: NotificationChannel) -> Receiver:
     address = encrypted_columns.read(channel, "address")
     if channel.kind == NotificationChannel.ChannelKind.MAIL:
         return MailReceiver(address.split(","))
+    if channel.kind == NotificationChannel.ChannelKind.CHAT:
+        return ChatReceiver(address)
     secrets = [encrypted_columns.read(channel, column) for column in ("secret", "former_secret")]
     return WebhookReceiver(
         Webhook(

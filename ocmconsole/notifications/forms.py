@@ -14,7 +14,7 @@ from ocmconsole.notifications.message_kinds import KINDS
 
 PLAIN = {"autocomplete": "off", "spellcheck": "false"}
 LONGEST_ADDRESS = 2_000  # characters
-ADDRESS = "A https URL, or mail addresses separated by commas. It is kept encrypted."
+ADDRESS = "A https URL, mail addresses separated by commas, or an address as Apprise writes it. It is kept encrypted."
 
 
 class AddressForm(forms.Form):

@@ -20,7 +20,7 @@ from ocmconsole.kubeapi.access.session import actor_of
 from ocmconsole.kubeapi.models import OutboundPosition
 from ocmconsole.kubeapi.storage import incarnations
 from ocmconsole.models import NotificationChannel, NotificationDelivery, NotificationRule
-from ocmconsole.notifications import channels, encrypted_columns, quiet_hours, services
+from ocmconsole.notifications import channels, chat, encrypted_columns, quiet_hours, services
 from ocmconsole.notifications.forms import AddressForm, ChannelForm, QuietHoursForm, RuleForm
 from ocmconsole.notifications.message_kinds import KINDS
 
@@ -90,6 +90,8 @@ def _place(channel: NotificationChannel) -> str:
         text = encrypted_columns.read(channel, "address")
     except errors.ApiError:
         return "cannot be read: its key is missing"
+    if channel.kind == NotificationChannel.ChannelKind.CHAT:  # in what follows nearly all may be a secret
+        return f"{text.partition('://')[0].lower()}://…"
     return urlsplit(text).netloc if channel.kind == NotificationChannel.ChannelKind.WEBHOOK else text.replace(",", ", ")
 
 
@@ -132,8 +134,17 @@ def add(request: HttpRequest) -> HttpResponse:
             form.add_error(None, error.message)
         else:
             return _made(request, given["name"], secret)
-    context = {"form": form, "mail": settings.OCMCONSOLE_MAIL}
+    context = {"form": form, "lacks": [lack for kind in NotificationChannel.ChannelKind if (lack := _lack(kind))]}
     return render(request, "notifications/add.html", context, status=400 if form.errors else 200)
+
+
+def _lack(kind: str) -> str:
+    """Why this hub cannot send by this way."""
+    if kind == NotificationChannel.ChannelKind.MAIL and settings.OCMCONSOLE_MAIL is None:
+        return "Mail needs a server: this hub has no OCMCONSOLE_MAIL."
+    if kind == NotificationChannel.ChannelKind.CHAT and not chat.is_installed():
+        return f"Chat needs a package. {chat.MISSING}."
+    return ""
 
 
 def _made(request: HttpRequest, name: str, secret: str) -> HttpResponse:
@@ -167,7 +178,7 @@ def _page(request: HttpRequest, found: NotificationChannel, status: int = 200, *
         "deliveries": _log(found.deliveries.all()),
         "lost": found.deliveries.filter(state__in=(State.REFUSED, State.GIVEN_UP)).exists(),
         "audit_url": audit_url(services.PLURAL, found.name),
-        "mail": settings.OCMCONSOLE_MAIL,
+        "problem": _lack(found.kind),
         "shown": SHOWN,
         **forms,
     }

@@ -27,7 +27,7 @@ from ocmconsole.models import (
     NotificationRule,
     Severity,
 )
-from ocmconsole.notifications import channels, encrypted_columns, gathering, quiet_hours
+from ocmconsole.notifications import channels, chat, encrypted_columns, gathering, quiet_hours
 from ocmconsole.notifications.message_kinds import KINDS, TEST
 
 if TYPE_CHECKING:
@@ -93,6 +93,10 @@ def address_of(kind: str, text: str) -> str:
     if kind == NotificationChannel.ChannelKind.WEBHOOK:
         if not readers.is_webhook(text.strip()):
             raise ValueError(f"It must be {readers.WEBHOOK}.")
+        return text.strip()
+    if kind == NotificationChannel.ChannelKind.CHAT:
+        if problem := chat.flaw_of(text.strip()):
+            raise ValueError(f"{problem[0].upper()}{problem[1:]}.")
         return text.strip()
     found = list(dict.fromkeys(text.replace(",", " ").split()))
     if not found or len(found) > MOST_ADDRESSES:
@@ -178,7 +182,7 @@ def rotate_secret(actor: Actor, name: str) -> str:
     def write() -> str:
         channel = _channel(name)
         if channel.kind != NotificationChannel.ChannelKind.WEBHOOK:
-            raise errors.Invalid("Mail is not signed.")
+            raise errors.Invalid("Webhooks alone are signed.")
         former = encrypted_columns.read(channel, "secret")
         NotificationChannel.objects.filter(name=name).update(
             secret=encrypted_columns.encrypted(name, "secret", secret),

@@ -32,6 +32,7 @@ def tracked(*patterns: str) -> list[Path]:
         "requirements-node.lock",
         "requirements-pkcs11.lock",
         "requirements-traces.lock",
+        "requirements-chat.lock",
     ],
 )
 def test_a_python_lock_holds_versions_and_hashes_only(name: str) -> None:
