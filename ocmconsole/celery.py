@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from celery import Celery, Task
-from celery.signals import import_modules, task_received, worker_init, worker_shutdown
+from celery.signals import beat_init, import_modules, task_received, worker_init, worker_shutdown
 from kombu import Queue
 from kombu.transport import redis
 
-from ocmconsole.environment import garbage, thread_turns
+from ocmconsole.environment import garbage, home, thread_turns
 from ocmconsole.schedule import BEAT, CLOCK, EXPIRES, WORK, queue_of
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ocmconsole.settings")
@@ -104,6 +106,25 @@ def stand_by(**_: object) -> None:
 
     standby = Standby()
     task_received.connect(lambda **_: standby.note_task(), weak=False)
-    standby.start()
+    with _refused_in_words():
+        standby.start()
     tracing.begin()
     worker_shutdown.connect(lambda **_: tracing.end(), weak=False)
+
+
+@beat_init.connect
+def hold_home(**_: object) -> None:
+    """D22: a restore is refused beside a beat too, which would go on with the hub of before."""
+    from django.conf import settings  # noqa: PLC0415 - as above
+
+    with _refused_in_words():
+        home.occupy(settings.OCMCONSOLE_HOME)
+
+
+@contextmanager
+def _refused_in_words() -> Iterator[None]:
+    """Celery logs what a receiver of its signals raises and goes on: only an exit ends the process."""
+    try:
+        yield
+    except home.HomeError as error:
+        raise SystemExit(str(error)) from error

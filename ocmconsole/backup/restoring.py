@@ -119,7 +119,7 @@ def _leave_marks(home: Path, places: Sequence[Path]) -> tuple[Path, ...]:
 
 @contextmanager
 def _alone(home: Path) -> Iterator[None]:
-    """No server, worker, backup or other restore uses the home. Raises BackupError."""
+    """No server, worker, beat, backup or other restore uses the home. Raises BackupError."""
     with files.usage_lock(home) as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -71,7 +71,7 @@ def locked(home: Path) -> Iterator[None]:
 
 @contextmanager
 def usage_lock(home: Path) -> Iterator[int]:
-    """A file that servers, workers and backups hold shared while they live, and a restore holds alone."""
+    """A file that servers, workers, beats and backups hold shared while they live, and a restore holds alone."""
     handle = os.open(home / IN_USE, os.O_CREAT | os.O_RDWR, 0o600)
     try:
         yield handle

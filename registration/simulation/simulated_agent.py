@@ -40,10 +40,10 @@ class OneHub:
 
 
 class FilesInMemory:
-    """What an agent keeps; it outlives the agent's outages."""
+    """What an agent keeps; it outlives the agent's outages. An agent that joined before begins with what it has."""
 
-    def __init__(self) -> None:
-        self._files: dict[str, str] = {}
+    def __init__(self, files: Files | None = None) -> None:
+        self._files: dict[str, str] = dict(files or {})
 
     async def load(self) -> dict[str, str]:
         return dict(self._files)
@@ -83,12 +83,13 @@ class SimulatedAgent:
         report: FleetReport,
         chance: random.Random,
         log: logging.Logger,
+        files: FilesInMemory | None = None,
     ) -> None:
         self.name = name
         self.clock = AgentClock(timedelta())
         self._report = report
         self._hub, self._connect, self._chance, self._log = OneHub(hub), connect, chance, log
-        self._files, self._cluster = FilesInMemory(), SimulatedCluster(name, chance)
+        self._files, self._cluster = files or FilesInMemory(), SimulatedCluster(name, chance)
         self._task: asyncio.Task[None] | None = None
         self._started, self._has_joined, self._is_heard = 0.0, False, False
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,6 +36,7 @@ from tests.bench.companions import Issuer, Template, row_of
 from tests.bench.placing import REGIONS
 
 Doc = dict[str, Any]
+Alter = Callable[[Doc], None]
 
 BATCH = 1000
 ROOT = companions.ROOT
@@ -79,17 +80,19 @@ def fill(count: int, *, troubled: int = 1, more: bool = False) -> None:
     _fill(count, troubled=troubled, more=more)
 
 
-def seed(count: int, listed: str) -> None:
+def seed(count: int, listed: str, *, troubled: int = 1, alter: Alter = lambda _: None) -> None:
     """A whole hub that rests: clusters with all that the hub gives them, and certificates for their agents.
 
     The file ``listed`` gets the agents that may speak, a line of JSON each. The last line that this writes is how the
-    database says it keeps what is committed.
+    database says it keeps what is committed. ``troubled=0``: all are well. ``alter`` may change
+    the document of a ManagedCluster before it is stored.
     """
     hub_setup.migrate()
     hub_setup.ensure_hub()
     workqueue.drain()
     issuer = Issuer(Path(listed))
-    _fill(count, troubled=1, more=False, template=Template.let_in(), issuer=issuer)
+    template = Template.let_in()
+    _fill(count, troubled=troubled, more=False, template=template, issuer=issuer, alter=alter)
     issuer.end()
     workqueue.drain()
     sys.stdout.write(f"\n{orjson.dumps(_durability()).decode()}\n")
@@ -112,7 +115,13 @@ def _durability() -> dict[str, str]:
 
 
 def _fill(
-    count: int, *, troubled: int, more: bool, template: Template | None = None, issuer: Issuer | None = None
+    count: int,
+    *,
+    troubled: int,
+    more: bool,
+    template: Template | None = None,
+    issuer: Issuer | None = None,
+    alter: Alter = lambda _: None,
 ) -> None:
     chance, now = random.Random(count), timezone.now()  # noqa: S311 - the same crowd each time
     states = [state for state, share in SHARES.items() for _ in range(share * troubled)]
@@ -125,6 +134,8 @@ def _fill(
         numbers = range(start, min(start + BATCH, first + count))
         with transaction.atomic(), writing():
             made = list(_clusters(numbers, states, chance, now))
+            for each in made:
+                alter(each.cluster)
             if issuer is not None:
                 _certify(made, issuer, now)
             if template is not None:

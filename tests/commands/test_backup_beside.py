@@ -1,9 +1,13 @@
-"""``manage.py backup`` beside what changes the home: a rotation of a CA, and a restore."""
+"""``manage.py backup`` beside what changes the home: a rotation of a CA, and a restore; a restore beside Celery."""
 
 from __future__ import annotations
 
 import fcntl
+import os
+import subprocess
+import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,6 +20,8 @@ from ocmconsole.backup import archive, encryption, taking
 from ocmconsole.environment import home as files
 from registration import hub_setup
 from registration.pki import authority_files
+from tests import servers
+from tests.hub import ROOT
 
 pytestmark = [pytest.mark.django_db, pytest.mark.contract("D22")]
 BACKUPS = 6
@@ -73,3 +79,37 @@ def test_backup_and_restore_of_one_home_exclude_each_other(home: Path, key: Path
     call_command("backup", str(target), key=str(key))
     with taking.no_backup(), pytest.raises(CommandError, match="or a backup or another restore is under way there"):
         call_command("restore", str(target), key=str(key), replace=True)
+
+
+@pytest.mark.slow
+def test_a_worker_and_a_beat_hold_their_home_and_do_not_start_during_a_restore(home: Path, key: Path) -> None:
+    celery = [sys.executable, "-m", "celery", "-A", "ocmconsole"]
+    environment = {**os.environ, "OCMCONSOLE_HOME": str(home), "OCMCONSOLE_REDIS_URL": ""}
+    environment.pop("DJANGO_SETTINGS_MODULE", None)
+    with files.usage_lock(home) as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        for command in (["worker", "--pool=threads", "--without-mingle", "--without-gossip"], ["beat"]):
+            done = subprocess.run(
+                [*celery, *command], cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=60
+            )
+            assert done.returncode == 1, done.stderr
+            assert f"a restore into {home} is under way: start the hub when it has ended" in done.stderr
+            assert "Traceback" not in done.stderr
+    with subprocess.Popen([*celery, "beat"], cwd=ROOT, env=environment, stderr=subprocess.DEVNULL) as beat:
+        try:
+            while not is_held(home):
+                assert beat.poll() is None
+                time.sleep(0.05)
+            with pytest.raises(CommandError, match="a hub serves from"):
+                call_command("restore", str(key.with_name("hub.backup")), key=str(key))
+        finally:
+            servers.stop(beat)
+
+
+def is_held(home: Path) -> bool:
+    with files.usage_lock(home) as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
