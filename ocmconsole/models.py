@@ -52,7 +52,7 @@ class DemoFleet(models.Model):
 
 
 class Severity(models.IntegerChoices):
-    INFO = 1, "For your information"
+    INFO = 1, "Information"
     WARNING = 2, "Warning"
     CRITICAL = 3, "Critical"
 

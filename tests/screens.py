@@ -252,6 +252,80 @@ HELD: Mapping[str, Shot] = {
     "placements-list-held": Shot("/placements/"),
     "overview-held": Shot("/"),
 }
+# Of a hub where policies take two people, and which notifies some by itself.
+TOGETHER: Mapping[str, Shot] = {
+    "second-approvals": Shot("/second-approval/"),
+    "second-approval": Shot("/second-approval/", "#list a[href$='/1/']"),
+    "second-approval-own": Shot("/second-approval/", "#list a[href$='/3/']"),
+    "second-approvals-closed": Shot("/second-approval/closed/"),
+    "notifications": Shot("/notifications/"),
+    "notifications-channel": Shot("/notifications/on-call/", tallest=WHOLE),
+    "notifications-new": Shot("/notifications/-/add/"),
+}
+SOME = 30  # clusters of that hub
+HAPPENED = """
+from contextlib import suppress
+from datetime import time, timedelta
+from django.contrib.auth.models import User
+from django.utils import timezone
+from ocmconsole.accounts.acting_command import PROVEN
+from ocmconsole.kubeapi.access.actor import EntryPoint
+from ocmconsole.kubeapi.access.session import actor_for
+from ocmconsole.kubeapi.models import OutboundPosition
+from ocmconsole.models import NotificationDelivery as Delivery, NotificationMessage as Message, NotificationQuietHours as Hours
+from ocmconsole.notifications import services
+from ocmconsole.notifications.channels import key_of
+from ocmconsole.second_approval import decisions
+from ocmconsole.second_approval.gate import Waits
+from ocmconsole.second_approval.models import ProposedAct
+from registration.policies import policy_services
+from registration.policies.policy_matching import PolicyInput
+
+def person(name):
+    return actor_for(User.objects.get(username=name), entry_point=EntryPoint.CLI, credential=PROVEN)
+
+User.objects.create_superuser("ben", password="{password}")
+admin, ben, now = person("admin"), person("ben"), timezone.now()
+
+def propose(who, name, pattern, reason):
+    rule = PolicyInput(name=name, pattern=pattern, reason=reason, expires=now + timedelta(days=9))
+    with suppress(Waits):
+        policy_services.create_policy(who, rule)
+
+propose(ben, "new-shops", "store-fr-*", "The shops that open this month; Raj has the list.")
+propose(ben, "anything", "store-*", "So that nobody has to click.")
+decisions.decline(admin, ProposedAct.objects.get(subject="anything").pk, "That lets anybody in.")
+propose(admin, "lab", "lab-*", "Machines of the lab come and go.")
+
+services.create_channel(admin, "on-call", "webhook", "https://pager.example/hooks/4711")
+services.create_channel(admin, "team", "chat", "mmosts://chat.example/abcdefghijklmnopqrstuvwxyz")
+services.create_channel(admin, "auditors", "mail", "audit@example.com,ciso@example.com")
+services.switch_channel(admin, "auditors", on=False)
+services.add_rule(admin, "on-call", ["cluster.silent", "cluster.recovered"], 1, "stores-fr")
+services.add_quiet_hours(admin, "on-call", Hours(days=[0, 1, 2, 3, 4], begins=time(22), ends=time(7), zone="Europe/Berlin", breaks=3))
+services.add_quiet_hours(admin, "on-call", Hours(days=[5, 6], begins=time(0), ends=time(0), zone="Europe/Berlin", breaks=3))
+for minutes, kind, severity, where, names, count, state, answer, tries, channel in (
+    (300, "cluster.recovered", 1, "stores-fr", ["store-fr-003"], 1, "grouped", "", 0, "on-call"),
+    (260, "cluster.recovered", 1, "stores-fr", ["store-fr-007", "store-fr-011"], 2, "grouped", "", 0, "on-call"),
+    (190, "cluster.recovered", 1, "stores-fr", ["store-fr-003", "store-fr-007", "store-fr-011"], 3, "taken", "", 1, "on-call"),
+    (120, "hub.activated", 2, "", [], 1, "taken", "", 2, "team"),
+    (95, "key.overridden", 3, "", ["payments-eu"], 1, "given-up", "it answered 500", 11, "team"),
+    (60, "certificate.ending", 2, "web", [f"eu-web-{{number:03}}" for number in range(1, 11)], 26, "refused", "it answered 413", 1, "on-call"),
+    (12, "cluster.silent", 3, "stores-fr", [f"store-fr-{{number:03}}" for number in range(1, 11)], 37, "taken", "", 1, "on-call"),
+    (11, "cluster.silent", 3, "stores-fr", [f"store-fr-{{number:03}}" for number in range(1, 11)], 37, "taken", "", 1, "team"),
+):
+    at = now - timedelta(minutes=minutes)
+    message = Message.objects.create(
+        uid=f"{{minutes}}", kind=kind, severity=severity, clusterset=where, minute=at, closes=at, sealed=True,
+        count=count, names=names, first=at, last=at,
+    )
+    Delivery.objects.create(
+        channel_id=channel, message=message, state=state, answer=answer, attempts=tries, created=at, key=key_of(message),
+        tried=at + timedelta(minutes=1) if tries else None,
+    )
+for name, minutes in (("on-call", 11), ("team", 10)):
+    OutboundPosition.objects.update_or_create(outlet=f"to-{{name}}", defaults={{"taken_at": now - timedelta(minutes=minutes)}})
+"""
 LOGIN = Shot("/login/")
 ON_PHONES = (
     "overview",
@@ -269,17 +343,23 @@ ON_PHONES = (
     "playground",
     "cluster-taint-preview",
     "wizard",
+    "second-approvals",
+    "second-approval",
+    "notifications",
+    "notifications-channel",
 )
 
 
 @contextmanager
-def hub_with_fleet() -> Iterator[Hub]:
+def hub_with_fleet(clusters: int = CLUSTERS, happened: str = "", **settings: str) -> Iterator[Hub]:
     """Filled before it is served: a hub's authority is as old as its first start, and so is what it can have signed."""
     with tempfile.TemporaryDirectory(prefix="ocmconsole-screens-") as folder:
-        hub = hubs.prepare(Path(folder), HUB_NAME="hub-eu-1", ENVIRONMENT="Production")
-        assert _manage(hub, "demo", f"--clusters={CLUSTERS}", f"--seed={SEED}").wait() == 0, (
+        hub = hubs.prepare(Path(folder), HUB_NAME="hub-eu-1", ENVIRONMENT="Production", **settings)
+        assert _manage(hub, "demo", f"--clusters={clusters}", f"--seed={SEED}").wait() == 0, (
             "the hub could not be filled"
         )
+        if happened:
+            assert _manage(hub, "shell", "--no-imports", "-c", happened).wait() == 0, "not all has happened"
         with hubs.running(hub):
             yield hub
 
@@ -289,19 +369,27 @@ def _manage(hub: Hub, *arguments: str) -> subprocess.Popen[bytes]:
 
 
 def main(names: Collection[str]) -> None:
-    with hub_with_fleet() as hub:
-        shoot(hub, names)
-
-
-def shoot(hub: Hub, names: Collection[str] = ()) -> None:
     """Every picture anew, or those of these pages; where all are, those of pages that are gone go."""
     SCREENS.mkdir(parents=True, exist_ok=True)
+    done: set[Path] = set()
+    if not names or set(names) - TOGETHER.keys():
+        with hub_with_fleet() as hub:
+            done |= shoot(hub, (PAGES, CHANGING, HELD), names)
+    if not names or set(names) & TOGETHER.keys():
+        happened = HAPPENED.format(password=tour.PASSWORD)
+        with hub_with_fleet(SOME, happened, SECOND_APPROVAL="key-override,approval-policy") as hub:
+            done |= shoot(hub, (TOGETHER,), names)
+    for picture in set(SCREENS.glob("*.png")) - done if not names else ():
+        picture.unlink()
+
+
+def shoot(hub: Hub, series: Collection[Mapping[str, Shot]], names: Collection[str]) -> set[Path]:
     done: set[Path] = set()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=tools.chromium(), args=ARGUMENTS, chromium_sandbox=os.geteuid() != 0
         )
-        for shots in (PAGES, CHANGING, HELD):
+        for shots in series:
             wanted = {name: shot for name, shot in shots.items() if not names or name in names}
             if wanted and shots is HELD:
                 with _console(browser, hub, "light", WIDE) as console:
@@ -310,8 +398,7 @@ def shoot(hub: Hub, names: Collection[str] = ()) -> None:
             for theme in THEMES if wanted else ():
                 done |= _series(browser, hub, wanted, theme)
         browser.close()
-    for picture in set(SCREENS.glob("*.png")) - done if not names else ():
-        picture.unlink()
+    return done
 
 
 def _series(browser: Browser, hub: Hub, shots: Mapping[str, Shot], theme: Theme) -> set[Path]:

@@ -143,7 +143,7 @@ def _parts(value: Any) -> dict[str, Any]:
 
 
 def _facts(value: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(name, _shown(each)) for name, each in value.items()]
+    return [(name.replace("_", " "), _shown(each)) for name, each in value.items()]
 
 
 def _shown(value: Any) -> str:

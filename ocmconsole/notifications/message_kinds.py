@@ -13,13 +13,21 @@ MOST_NAMED = 10  # clusters that a message names; the rest are counted
 
 @dataclass(frozen=True, slots=True)
 class MessageKind:
-    """``list_page`` is where the console lists such; ``one_page`` where it shows one cluster or request."""
+    """``list_page`` is where the console lists such; ``one_page`` where it shows one cluster or request.
+
+    One with an ``act`` has the sentence of the audit, which is asked for late: apps declare theirs when they are ready.
+    """
 
     name: str
     severity: Severity
-    sentence: str
+    own_sentence: str
     list_page: str
     one_page: str = ""
+    act: str = ""
+
+    @property
+    def sentence(self) -> str:
+        return self.own_sentence or audit_acts.done_sentence(self.act) or self.act
 
     def path(self, names: list[str], clusterset: str, count: int) -> str:
         if self.one_page and count == 1 and len(names) == 1:
@@ -31,8 +39,7 @@ class MessageKind:
 
 
 def _of_act(name: str, severity: Severity, act: str, list_page: str, one_page: str = "") -> MessageKind:
-    """With the sentence of the audit."""
-    return MessageKind(name, severity, audit_acts.done_sentence(act) or act, list_page, one_page)
+    return MessageKind(name, severity, "", list_page, one_page, act)
 
 
 INFO, WARNING, CRITICAL = Severity.INFO, Severity.WARNING, Severity.CRITICAL

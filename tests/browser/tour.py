@@ -386,6 +386,8 @@ from ocmconsole.kubeapi.control import bulk_jobs
 from ocmconsole.kubeapi.access.actor import EntryPoint
 from ocmconsole.kubeapi.models import BulkJob
 from ocmconsole.kubeapi.access.session import actor_for
+from datetime import time as clock_time
+from ocmconsole.models import NotificationQuietHours as Hours
 from ocmconsole.notifications import services as notifications
 from registration.approvals import bulk_decisions as requests, inbox
 from registration.models import IssuedCertificate
@@ -408,6 +410,8 @@ for word, state in (("healthy", "done"), ("silent", "refused"), ("removing", "ru
 known["going"] = str(going.pk)
 notifications.create_channel(admin, "ops", "webhook", "https://127.0.0.1/")
 notifications.test_channel(admin, "ops")
+night = Hours(days=[0, 4], begins=clock_time(22), ends=clock_time(7), zone="UTC", breaks=3)
+notifications.add_quiet_hours(admin, "ops", night)
 print(json.dumps(known))
 """
 

@@ -147,6 +147,7 @@ def test_acts_of_the_audit_are_told_with_its_sentence(act: str, kind: str, recei
     (found,) = told(receiver)
     assert (found["type"], found["data"]["text"]) == (kind, f"{KINDS[kind].sentence}: c1")
     assert found["data"]["detail"] == "because"
+    assert ":" not in KINDS[kind].sentence, "that of the audit"
 
 
 def test_a_cluster_that_asks_to_join_waits_and_one_that_is_let_in_does_not(receiver: receivers.HttpReceiver) -> None:
