@@ -27,6 +27,7 @@ BEAT: dict[str, dict[str, object]] = {
     "bound-log": {"task": "ocmconsole.kubeapi.tasks.bound_log", "schedule": 10.0},
     "note-revocations": {"task": "ocmconsole.tasks.note_revocations", "schedule": 2.0},
     "back-up": {"task": "ocmconsole.tasks.back_up", "schedule": 60.0},
+    "forget-proposals": {"task": "ocmconsole.tasks.forget_proposals", "schedule": 3600.0},
     "compact": {"task": "ocmconsole.kubeapi.tasks.compact", "schedule": 60.0},
 }
 

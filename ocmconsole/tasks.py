@@ -6,6 +6,7 @@ from clusters.health import uptime
 from ocmconsole.backup import revocations, scheduled
 from ocmconsole.kubeapi import clock
 from ocmconsole.models import DemoFleet
+from ocmconsole.second_approval import decisions
 
 
 def beat_demo() -> None:
@@ -27,3 +28,8 @@ def note_revocations() -> None:
 def back_up() -> None:
     """D22: a backup at the backup place, when it is time for one."""
     scheduled.take_if_due()
+
+
+def forget_proposals() -> None:
+    """Second approvals that are closed for long; the audit keeps them."""
+    decisions.forget_old()

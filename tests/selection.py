@@ -86,6 +86,7 @@ PLACES: dict[str, Runs] = {
     "crash/test_convergence.py": Runs.POSTGRES,
     "crash/test_litestream.py": Runs.SQLITE,
     "crash/test_notification_delivery.py": Runs.SQLITE,
+    "crash/test_second_approval_kill.py": Runs.SQLITE,
     "deploy": Runs.SQLITE,
     "deploy/test_units.py": Runs.POSTGRES,
     "entry_points": Runs.SQLITE,

@@ -5,21 +5,22 @@ from __future__ import annotations
 import getpass
 import sys
 from abc import ABC, abstractmethod
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth import get_user_model
+from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
+from django.db.models.signals import post_save, pre_save
 
-from ocmconsole.kubeapi import errors
-from ocmconsole.kubeapi.access.actor import EntryPoint
+from ocmconsole.kubeapi import errors, verbs
+from ocmconsole.kubeapi.access.actor import Actor, EntryPoint
 from ocmconsole.kubeapi.access.session import actor_for
 from ocmconsole.second_approval import gate
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
-
-    from ocmconsole.kubeapi.access.actor import Actor
 
 
 # The option by which commands do alone what takes several people.
@@ -33,6 +34,32 @@ PROVEN = "cli:password"  # the credential of who has shown the password of the a
 
 def breaking_glass(why: str) -> AbstractContextManager[None]:
     return gate.breaking_glass(why.strip()) if why.strip() else nullcontext()
+
+
+@contextmanager
+def saving_account(note: Callable[[Actor, User], None]) -> Iterator[None]:
+    """Around a command of Django's that saves one account.
+
+    The save, and what ``note`` stores behind it as the command line, are one transaction around the account alone: no
+    lock is held while the person types.
+    """
+    actor = Actor.controller("command-line").through(EntryPoint.CLI)
+    with ExitStack() as saving:
+
+        def begin(**_: Any) -> None:
+            saving.enter_context(verbs.changing_rights())
+
+        def end(instance: User, **_: Any) -> None:
+            note(actor, instance)
+            saving.close()
+
+        pre_save.connect(begin, sender=User, weak=False)
+        post_save.connect(end, sender=User, weak=False)
+        try:
+            yield
+        finally:
+            pre_save.disconnect(begin, sender=User)
+            post_save.disconnect(end, sender=User)
 
 
 def add_proof(parser: ArgumentParser) -> None:

@@ -121,6 +121,8 @@ def _delete(actor: Actor, holder: Holder) -> None:
     wish.needs(PeoplePermission[f"DELETE_{wish.word.upper()}"])
     if isinstance(holder, User):
         wish.respects_superusers(User.objects.get(pk=holder.pk))
+    else:
+        superusers.require_team_stays(Group.objects.get(pk=holder.pk))
     wish.needs_to_impersonate(holder)
     with verbs.changing_rights(actor):
         entry = permissions.audit_entry(actor, wish.act, place_of(holder), diff=_changed(holder, None))

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.contrib.auth.models import Group, User
 
+from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi.schema.values import quoted
 from ocmconsole.second_approval import acts, gate
 from ocmconsole.second_approval.acts import ActKind
 from ocmconsole.second_approval.rules import ActName, teams_of
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from ocmconsole.second_approval.models import ProposedAct
 
 GROUP_IS_CALLED = "group is called"
+OF_SUPERUSERS = frozenset({ActName.CA, ActName.SUPERUSER})  # acts that only they may do
 TAKEN_OVER = {"username": "gets another name", "password": "gets another password", "is_active": "is active again"}
 
 
@@ -67,6 +70,36 @@ def agreed_loss(actor: Actor, account: User) -> list[Model]:
     if acts.rule_of(ActName.SUPERUSER) is None or not _weighs(account):
         return []
     return _agreed(actor, account.username, ["loses passkeys, authenticator app and recovery codes"])
+
+
+def require_team_stays(group: Group) -> None:
+    """The setting names it: without it nobody approves. Raises Forbidden."""
+    if group.name in _teams():
+        raise errors.Forbidden(
+            f"the group {quoted(group.name)} approves what takes several people (OCMCONSOLE_SECOND_APPROVAL), and "
+            "without it nobody would: take it out of that setting on the host first",
+            details={"kind": "groups", "name": group.name},
+        )
+
+
+def few_people() -> list[str]:
+    """Sentences: acts for which there are not enough active accounts, whoever proposes them."""
+    found = []
+    for act, rule in sorted(settings.OCMCONSOLE_SECOND_APPROVAL.items()):
+        kind, people = "active accounts", User.objects.filter(is_active=True)
+        if act in OF_SUPERUSERS:
+            kind, people = "active superusers", people.filter(is_superuser=True)
+        asked = [(kind, people.count(), rule.people)]
+        if rule.team:  # who proposes need not be of it
+            in_team = people.filter(groups__name=rule.team).count()
+            asked.append((f"{kind} in the group {quoted(rule.team)}", in_team, rule.people - 1))
+        found += [
+            f"{act} takes {rule.people} people and cannot be approved: it needs {needed} {kind} at least, and there "
+            f"{'is' if number == 1 else 'are'} {number or 'none'}; only --break-glass on the host is left"
+            for kind, number, needed in asked
+            if number < needed
+        ][:1]
+    return found
 
 
 def _gets(actor: Actor, old: User | None, user: User, changed: Collection[str], joined: Collection[Group]) -> list[str]:

@@ -90,7 +90,7 @@ def check() -> None:
     Raises BackupError.
     """
     try:
-        missing = [stored_text.lost(name) for name in reencryption.missing_keys()]
+        missing = [stored_text.lost(name) for name in reencryption.count_texts().missing_keys()]
     except stored_text.Unreadable as error:
         missing = [error]
     if missing:

@@ -10,6 +10,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.db import DatabaseError, connection
 
+from ocmconsole.accounts import superusers
 from ocmconsole.backup import scheduled
 from ocmconsole.environment.durations import span
 from ocmconsole.environment.installation import PROGRAM
@@ -21,14 +22,18 @@ from ocmconsole.kubeapi.outbound.backlog import Backlog
 from ocmconsole.kubeapi.watch import change_log, redis_client
 from ocmconsole.kubeapi.writes import reencryption
 from ocmconsole.notifications import channels
+from ocmconsole.second_approval import acts
 from registration import hub_setup
 from registration.keys import certificate_register
 from registration.pki import ca
 
-OUTSIDE = "audit outside"
+OUTSIDE, APPROVERS = "audit outside", "second approvals"
 SOON = timedelta(days=30)  # before the CA or a serving certificate ends
 LARGEST_SKEW = timedelta(seconds=5)  # between the clocks of hub and database
 MOST_SHOWN = 5  # of a list of incidents
+# What ``ca.certificate_ends`` has, where one CA is both and where there are two.
+AUTHORITY = {"serving-ca": "CA", "serving": "serving certificate"}
+AUTHORITIES = {"client-ca": "CA of clients", "serving-ca": "CA of serving", "serving": "serving certificate"}
 
 
 def hub_problems() -> dict[str, list[str]]:
@@ -66,20 +71,17 @@ def _clock() -> Iterator[str]:
 def _certificates() -> Iterator[str]:
     home = settings.OCMCONSOLE_HOME
     try:
-        signs, serves = ca.client_authority(home).certificate, ca.serving_authority(home).certificate
-        serving = ca.parse_certificate((home / "serving.crt").read_bytes())
+        ends = ca.certificate_ends(home)
         ssl.create_default_context().load_cert_chain(home / "serving.crt", home / "serving.key")
     except (ca.AuthorityError, OSError, ValueError) as error:
         yield str(error)
         return
     yield from ca.key_problems(home)
     yield from _unknown_certificates()
-    now = clock.now()
-    authorities = {"CA": signs} if signs == serves else {"CA of clients": signs, "CA of serving": serves}
-    last = {name: each.not_valid_after_utc for name, each in authorities.items()}
-    for name, ends in {**last, "serving certificate": serving.not_after}.items():
-        if ends < now + SOON:
-            yield f"the {name} ends on {ends:%Y-%m-%d}"
+    soon, is_one = clock.now() + SOON, ca.client_file(home) == home / "ca.crt"
+    for role, name in (AUTHORITY if is_one else AUTHORITIES).items():
+        if ends[role] < soon:
+            yield f"the {name} ends on {ends[role]:%Y-%m-%d}"
     try:
         is_served = ca.is_served(home, hub_setup.serving_names())
     except DatabaseError:
@@ -105,8 +107,9 @@ def _unknown_certificates() -> Iterator[str]:
 def _encryption() -> Iterator[str]:
     """Whether what the database holds encrypted can be read."""
     try:
-        yield from (stored_text.lost(name).message for name in reencryption.missing_keys())
-        clear = ", ".join(f"{count} of {name}" for name, count in reencryption.in_clear().items())
+        texts = reencryption.count_texts()
+        yield from (stored_text.lost(name).message for name in texts.missing_keys())
+        clear = ", ".join(f"{count} of {name}" for name, count in texts.in_clear().items())
         if clear:
             yield stored_text.in_clear(clear).message
     except stored_text.Unreadable as error:
@@ -117,7 +120,7 @@ def _encryption() -> Iterator[str]:
 
 def _left_to_encrypt() -> str:
     try:
-        left = reencryption.left().total()
+        left = reencryption.count_texts().left().total()
     except (stored_text.Unreadable, DatabaseError):
         return ""  # the checks say so
     return f"{left} texts are not encrypted with the newest key: {PROGRAM} encryption apply" if left else ""
@@ -158,6 +161,13 @@ def _behind(each: Backlog) -> str:
     return f"{each.outlet}: {each.waiting} entries and seals wait, the oldest for {span(each.age)}: {why}"
 
 
+def _approvers() -> Iterator[str]:
+    try:
+        yield from superusers.few_people()
+    except DatabaseError:
+        return  # the check of the database says so
+
+
 def _redis() -> Iterator[str]:
     if settings.OCMCONSOLE_REDIS_URL and not redis_client.answers():
         yield "it does not answer; sign-in, reconcilers and watches go on without it"
@@ -165,7 +175,11 @@ def _redis() -> Iterator[str]:
 
 def unused_checks() -> set[str]:
     """Names of the checks of what this hub is not set up with: neither well nor wrong."""
-    is_used = {"Redis": bool(settings.OCMCONSOLE_REDIS_URL), OUTSIDE: bool(outlets.configured())}
+    is_used = {
+        "Redis": bool(settings.OCMCONSOLE_REDIS_URL),
+        OUTSIDE: bool(outlets.configured()),
+        APPROVERS: acts.is_on(),
+    }
     return {name for name, used in is_used.items() if not used}
 
 
@@ -187,5 +201,6 @@ CHECKS: dict[str, Callable[[], Iterator[str]]] = {
     "certificates": _certificates,
     "encryption": _encryption,
     OUTSIDE: _outlets,
+    APPROVERS: _approvers,
     "Redis": _redis,
 }

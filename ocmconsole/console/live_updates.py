@@ -37,6 +37,7 @@ from ocmconsole.kubeapi.access.session import actor_for, actor_of
 from ocmconsole.kubeapi.watch import follower
 from ocmconsole.kubeapi.watch.follower import Notice, NoticeSubscriber
 from ocmconsole.kubeapi.watch.stream_response import AsyncStreamResponse
+from ocmconsole.second_approval import decisions, gate
 from ocmconsole.signin import lifetime
 from placements.kinds import PLACEMENT, PLACEMENT_DECISION
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST
@@ -101,7 +102,7 @@ class NoticeVisibility:
         if self.is_admin:
             return {notice.plural for notice in notices}
         with request_cache.remembering():
-            seen = self._clusters(notices) | self._sets(notices) | self._requests(notices)
+            seen = self._clusters(notices) | self._sets(notices) | self._requests(notices) | self._proposals(notices)
             places = self._namespaces(notices)
         return {each.plural for each in notices if each.user == self.actor.user or self._is_seen(each, seen, places)}
 
@@ -138,6 +139,10 @@ class NoticeVisibility:
             for name, cluster in rows
             if self.sees_all or cluster in self.names
         }
+
+    def _proposals(self, notices: list[Notice]) -> set[tuple[str, str]]:
+        named = {notice.name for notice in notices if notice.plural == gate.PLURAL}
+        return {(gate.PLURAL, str(found.pk)) for found in decisions.seen_of(self.actor, named)} if named else set()
 
 
 def _named(notices: list[Notice], kind: Kind) -> set[str]:

@@ -28,7 +28,7 @@ from clusters.models import ManagedCluster
 from ocmconsole.console import checkup
 from ocmconsole.environment.durations import span
 from ocmconsole.environment.home import replacing
-from ocmconsole.kubeapi import clock, kinds
+from ocmconsole.kubeapi import clock, kinds, request_cache
 from ocmconsole.kubeapi.health import metrics, outages, probes
 from ocmconsole.kubeapi.models import AuditEvent, Change, Incarnation, WorkItem
 from ocmconsole.kubeapi.storage import audit_chain
@@ -111,11 +111,12 @@ def _shown(name: str, value: Any) -> Any:
 
 
 def _checks() -> dict[str, Any]:
-    return {
-        "problems": checkup.hub_problems(),
-        "warnings": checkup.hub_warnings(),
-        "not used": sorted(checkup.unused_checks()),
-    }
+    with request_cache.sharing():
+        return {
+            "problems": checkup.hub_problems(),
+            "warnings": checkup.hub_warnings(),
+            "not used": sorted(checkup.unused_checks()),
+        }
 
 
 def _database() -> dict[str, Any]:

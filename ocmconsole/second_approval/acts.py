@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +37,8 @@ class ActKind:
     ``evidence`` reads what it would be decided on now, None where it cannot be done any more. ``perform`` does it for
     somebody who carries out what was approved on its page; None where it is done again by hand, because it answers with
     a secret or takes the host, and ``again`` says how. ``by_proposer``: what is done goes on in the name of who did it,
-    so only the one who proposed it performs it. ``url`` is the page about the subject.
+    so only the one who proposed it performs it. ``url`` is the page about the subject. ``prepare`` reads at once what
+    ``may`` will ask about many, into the request's memory.
     """
 
     name: ActName
@@ -48,6 +49,7 @@ class ActKind:
     again: str = ""
     by_proposer: bool = False
     url: Callable[[ProposedAct], str] = lambda _: ""
+    prepare: Callable[[Collection[ProposedAct]], None] = lambda _: None
 
 
 _kinds: dict[str, ActKind] = {}

@@ -6,7 +6,10 @@ act that was approved and not done, because the server was killed or it takes a 
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, NoReturn
+
+from django.db.models import Q
 
 from ocmconsole.kubeapi import clock, errors, request_cache, verbs
 from ocmconsole.kubeapi.access.authorization import Attributes
@@ -17,9 +20,13 @@ from ocmconsole.second_approval.models import ProposedAct
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from django.db.models import QuerySet
+
     from ocmconsole.kubeapi.access.actor import Actor
     from ocmconsole.second_approval.rules import Rule
 
+KEPT = timedelta(days=90)  # closed proposals, for who asks on the page what became of one
+MOST_FORGOTTEN = 500  # at once
 MOST_READ = 500  # proposals that a list looks through: who may see one is asked of its act
 
 State = ProposedAct.State
@@ -32,9 +39,9 @@ def may_see(actor: Actor, found: ProposedAct) -> bool:
     """Who proposed or approved it, or may do it; admins see all. By account: names may be given anew."""
     if actor.is_master or has_proposed(actor, found):
         return True
-    return found.approvals.filter(account__username=gate.name_behind(actor)).exists() or acts.kind_of(found.act).may(
-        actor, found
-    )
+    name = gate.name_behind(actor)
+    approving = (each.account.username for each in found.approvals.all() if each.account)
+    return name in approving or acts.kind_of(found.act).may(actor, found)
 
 
 def has_proposed(actor: Actor, found: ProposedAct) -> bool:
@@ -54,22 +61,34 @@ def find(actor: Actor, pk: int) -> ProposedAct:
 def waiting_for(actor: Actor) -> list[ProposedAct]:
     """What waits and the actor may see, the oldest first."""
     rows = ProposedAct.objects.filter(state=State.WAITING, expires__gt=clock.now()).order_by("proposed_at", "pk")
-    return _seen_by(actor, rows[:MOST_READ])
+    return _seen_by(actor, rows)
 
 
 def closed_for(actor: Actor) -> list[ProposedAct]:
     """What was carried out, declined, changed or has expired, the newest first."""
     rows = ProposedAct.objects.exclude(state=State.WAITING, expires__gt=clock.now()).order_by("-proposed_at", "-pk")
-    return _seen_by(actor, rows[:MOST_READ])
+    return _seen_by(actor, rows)
 
 
-def _seen_by(actor: Actor, rows: Iterable[ProposedAct]) -> list[ProposedAct]:
-    return [found for found in rows if may_see(actor, found)]
+def seen_of(actor: Actor, names: Iterable[str]) -> list[ProposedAct]:
+    """Of the proposals with these numbers those that the actor may see."""
+    return _seen_by(actor, ProposedAct.objects.filter(pk__in=[name for name in names if name.isdecimal()]))
+
+
+def _seen_by(actor: Actor, rows: QuerySet[ProposedAct]) -> list[ProposedAct]:
+    """With as many queries for five hundred as for one: what each asks is read for all."""
+    proposed = list(rows.select_related("account").prefetch_related("approvals__account")[:MOST_READ])
+    if not proposed:
+        return []
+    with request_cache.sharing():
+        gate.meet(proposed)
+        return [found for found in proposed if may_see(actor, found)]
 
 
 def needs(actor: Actor) -> list[ProposedAct]:
     """What waits for this very person: to approve it, or, where enough people stand behind it, to do it."""
-    return [found for found in waiting_for(actor) if _needs(actor, found)]
+    with request_cache.sharing():
+        return [found for found in waiting_for(actor) if _needs(actor, found)]
 
 
 def _needs(actor: Actor, found: ProposedAct) -> bool:
@@ -108,6 +127,14 @@ def approval_obstacle(actor: Actor, found: ProposedAct) -> str:
         return "You have approved it."
     why = gate.obstacle(found, account, rule)
     return f"{why[0].upper()}{why[1:]}." if why else ""
+
+
+def forget_old() -> int:
+    """Closed proposals go after ``KEPT``; the audit keeps what was proposed, approved and done. Returns how many."""
+    until = clock.now() - KEPT
+    closed = Q(closed_at__lt=until) | Q(closed_at=None, expires__lt=until)
+    old = ProposedAct.objects.filter(closed).values_list("pk", flat=True)[:MOST_FORGOTTEN]
+    return ProposedAct.objects.filter(pk__in=list(old)).delete()[0] if old else 0
 
 
 # ---------------------------------------------------------------- acts

@@ -10,10 +10,11 @@ nobody has approved yet. Doing the same again is how somebody approves without a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -22,9 +23,10 @@ from django.contrib.auth.models import User
 
 from ocmconsole.kubeapi import clock, errors, request_cache, verbs
 from ocmconsole.kubeapi.access.actor import EntryPoint
-from ocmconsole.kubeapi.access.session import stand_in
+from ocmconsole.kubeapi.access.session import actor_for, actor_of_present, peoples_groups, stand_in
 from ocmconsole.kubeapi.schema.values import quoted
 from ocmconsole.kubeapi.storage import audit
+from ocmconsole.kubeapi.watch import change_log
 from ocmconsole.second_approval import acts
 from ocmconsole.second_approval.acts import Doc
 from ocmconsole.second_approval.models import ActApproval, ProposedAct
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from ocmconsole.second_approval.rules import ActName, Rule
 
 GROUP, PLURAL = "ocmconsole.io", "proposedacts"
+CREDENTIAL = "second-approval"  # of who stands behind a proposal, when what they may do is asked
 UNPROVEN = "cli"  # the credential of who is named at the command line and has shown no password
 PAGE = "/second-approval/{}/"
 MOST_WAITING = 50  # proposals of one caller: lists read them all, and who is asked has to
@@ -144,7 +147,10 @@ def account_behind(actor: Actor) -> User | None:
     """
     if actor.entry_point in {EntryPoint.CONTROLLER, EntryPoint.STANDING} or actor.credential == UNPROVEN:
         return None
-    return User.objects.filter(username=actor.impersonator or actor.user, is_active=True).first()
+    name = actor.impersonator or actor.user
+    return request_cache.cached(
+        ("account-behind", name), lambda: User.objects.filter(username=name, is_active=True).first()
+    )
 
 
 def name_behind(actor: Actor) -> str:
@@ -155,25 +161,50 @@ def name_behind(actor: Actor) -> str:
 def standing(found: ProposedAct, rule: Rule) -> list[str]:
     """Who stands behind it now: those who proposed or approved it, and still may do it. Their present names."""
     people = [found.account] if found.account and not obstacle(found, found.account, rule, proposes=True) else []
-    approving = [each.account for each in found.approvals.select_related("account").order_by("pk") if each.account]
+    approving = [each.account for each in sorted(found.approvals.all(), key=lambda each: each.pk) if each.account]
     return [account.username for account in (*people, *(each for each in approving if not obstacle(found, each, rule)))]
 
 
 def obstacle(found: ProposedAct, account: User, rule: Rule, *, proposes: bool = False) -> str:
     """Why an account cannot stand behind a proposed act, or "". Who proposes need not be of the team."""
-    actor = stand_in(account.username, "second-approval")
+    actor = request_cache.cached((CREDENTIAL, account.pk), lambda: stand_in(account.username, CREDENTIAL))
     if actor is None:
         return f"there is no active account {quoted(account.username)}"
     if not acts.kind_of(found.act).may(actor, found):
         return f"{quoted(account.username)} may not do it"
-    if rule.team and not proposes and not account.groups.filter(name=rule.team).exists():
+    if rule.team and not proposes and rule.team not in _groups_of(account):
         return f"{quoted(account.username)} is not in the group {quoted(rule.team)}"
     return ""
 
 
 def stands_behind(found: ProposedAct, account: User) -> bool:
     """Whether the account has proposed or approved it, whatever it may do now."""
-    return found.account_id == account.pk or found.approvals.filter(account=account).exists()
+    return found.account_id == account.pk or any(each.account_id == account.pk for each in found.approvals.all())
+
+
+def _groups_of(account: User) -> set[str]:
+    return request_cache.cached(("all-groups", account.pk), lambda: set(account.groups.values_list("name", flat=True)))
+
+
+def meet(proposed: Collection[ProposedAct]) -> None:
+    """Read at once what is asked of each: accounts with their groups, and what ``ActKind.prepare`` wants.
+
+    Within ``request_cache.remembering``; the proposals come with their approvals.
+    """
+    named = {
+        pk for found in proposed for pk in (found.account_id, *(each.account_id for each in found.approvals.all()))
+    }
+    as_of = change_log.rights()
+    how = {"entry_point": EntryPoint.STANDING, "credential": CREDENTIAL}
+    for account in User.objects.filter(pk__in=named - {None}).prefetch_related("groups"):
+        names = sorted(group.name for group in account.groups.all())
+        request_cache.remember(("all-groups", account.pk), {*names})
+        request_cache.remember(("groups", account.pk), peoples_groups(names))
+        renew = partial(actor_of_present, account.pk, **how)
+        standing_in = actor_for(account, as_of=as_of, renew=renew, **how) if account.is_active else None
+        request_cache.remember((CREDENTIAL, account.pk), standing_in)
+    for name in {found.act for found in proposed}:
+        acts.kind_of(name).prepare([found for found in proposed if found.act == name])
 
 
 def _one_more(found: ProposedAct, actor: Actor, rule: Rule) -> User | None:

@@ -15,7 +15,6 @@ from registration.pki import ca
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from datetime import datetime
 
     from prometheus_client.core import Metric
 
@@ -39,7 +38,7 @@ def certificates() -> Iterator[Metric]:
     said = "How long a certificate of the hub itself is still valid."
     family = metrics.GaugeMetricFamily("ocmconsole_hub_certificate_valid_seconds", said, labels=["certificate"])
     with suppress(ca.AuthorityError, OSError, ValueError):  # ``doctor`` says what is wrong
-        for name, end in _ends().items():
+        for name, end in ca.certificate_ends(settings.OCMCONSOLE_HOME).items():
             family.add_metric([name], (end - now).total_seconds())
     yield family
 
@@ -52,13 +51,3 @@ def keys() -> Iterator[Metric]:
     for role, answers in key_watch.watch.answering().items():
         family.add_metric([role.value], float(answers))
     yield family
-
-
-def _ends() -> dict[str, datetime]:
-    home = settings.OCMCONSOLE_HOME
-    serving = ca.parse_certificate((home / "serving.crt").read_bytes())
-    return {
-        "client-ca": ca.client_authority(home).certificate.not_valid_after_utc,
-        "serving-ca": ca.serving_authority(home).certificate.not_valid_after_utc,
-        "serving": serving.not_after,
-    }

@@ -26,7 +26,13 @@ from registration.pki.authority_files import (
 )
 from registration.pki.external_keys import AuthorityError, KeyAwayError
 from registration.pki.issuing import BACKDATED, CA_LIFETIME, Authority
-from registration.pki.serving_certificate import check_name, ensure_authority, further_addresses, is_served
+from registration.pki.serving_certificate import (
+    certificate_ends,
+    check_name,
+    ensure_authority,
+    further_addresses,
+    is_served,
+)
 from registration.pki.x509_reading import (
     Certificate,
     Request,
@@ -53,6 +59,7 @@ __all__ = [
     "answering",
     "authority_of",
     "begun",
+    "certificate_ends",
     "check_name",
     "client_authority",
     "client_file",

@@ -59,6 +59,15 @@ def is_served(home: Path, names: Collection[str]) -> bool:
     return _serves(home, authority_files.serving_authority(home, now=now), _general_names([*names, *others]), now)
 
 
+def certificate_ends(home: Path) -> dict[str, datetime]:
+    """When the hub's own certificates end, by their role. Raises AuthorityError, OSError and ValueError."""
+    return {
+        "client-ca": authority_files.client_authority(home).certificate.not_valid_after_utc,
+        "serving-ca": authority_files.serving_authority(home).certificate.not_valid_after_utc,
+        "serving": x509_reading.parse_certificate((home / "serving.crt").read_bytes()).not_after,
+    }
+
+
 def further_addresses(home: Path, names: Collection[str]) -> list[str]:
     """IP addresses in the serving certificate that are not among the names; none where it cannot be read."""
     try:

@@ -13,11 +13,14 @@ from django.urls import reverse
 from ocmconsole.second_approval import acts
 from ocmconsole.second_approval.acts import ActKind
 from ocmconsole.second_approval.rules import ActName
+from registration.approvals import second_people
 from registration.models import ApprovalPolicy
 from registration.policies import policy_services
 from registration.policies.policy_matching import PolicyInput
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from ocmconsole.kubeapi.access.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.second_approval.models import ProposedAct
@@ -30,8 +33,16 @@ def _rule(found: ProposedAct) -> PolicyInput:
 
 def _may(actor: Actor, found: ProposedAct) -> bool:
     if found.arguments["step"] == "create":
-        return policy_services.may_keep(actor, _rule(found))
+        rule = _rule(found)
+        return policy_services.may_use_policies(actor, "add") or (
+            rule.is_exact and second_people.may_accept(actor, rule.pattern)
+        )
     return policy_services.may_use_policies(actor, "change", found.subject)
+
+
+def _prepare(proposed: Collection[ProposedAct]) -> None:
+    rules = [_rule(found) for found in proposed if found.arguments["step"] == "create"]
+    second_people.prepare_clusters(rule.pattern for rule in rules if rule.is_exact)
 
 
 def _evidence(found: ProposedAct) -> Doc:
@@ -62,5 +73,6 @@ acts.register(
         again="It is carried out by the one who proposed it, as whom the policy acts.",
         by_proposer=True,
         url=_url,
+        prepare=_prepare,
     )
 )

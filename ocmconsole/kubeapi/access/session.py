@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -122,5 +123,9 @@ def actor_for(user: Any, **how: Any) -> Actor:
 
 
 def _group_names(user: Any) -> tuple[str, ...]:
-    names = user.groups.order_by("name").values_list("name", flat=True)
+    return peoples_groups(user.groups.order_by("name").values_list("name", flat=True))
+
+
+def peoples_groups(names: Iterable[str]) -> tuple[str, ...]:
+    """Those that an account of these Django groups has as an actor."""
     return tuple(name for name in names if not name.startswith(("system:", AGENTS)))

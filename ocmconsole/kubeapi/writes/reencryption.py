@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db import connection
 
-from ocmconsole.kubeapi import clock, kinds
+from ocmconsole.kubeapi import clock, kinds, request_cache
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.encryption import places, stored_text
 from ocmconsole.kubeapi.encryption.places import Column
@@ -49,19 +50,35 @@ def of_resources() -> Sequence[Column]:
 places.declare(of_resources)
 
 
-def left() -> Counter[str]:
-    """How many texts of each place are not encrypted with the newest key. Raises Unreadable."""
-    keys = stored_text.known_keys()
-    newest = keys[0].id if keys else "none"
-    found = {name: counts.total() - counts[newest] for name, counts in places.by_key().items()}
-    return Counter({name: count for name, count in found.items() if count})
+@dataclass(frozen=True)
+class TextCounts:
+    """How many texts each key has, by the name of the place; one look at all tables for all questions."""
+
+    by_key: dict[str, Counter[str]]
+
+    def left(self) -> Counter[str]:
+        """How many texts of each place are not encrypted with the newest key. Raises Unreadable."""
+        keys = stored_text.known_keys()
+        newest = keys[0].id if keys else "none"
+        found = {name: counts.total() - counts[newest] for name, counts in self.by_key.items()}
+        return Counter({name: count for name, count in found.items() if count})
+
+    def missing_keys(self) -> list[str]:
+        """Ids of keys that something in the database needs and nobody has. Raises Unreadable."""
+        known = {key.id for key in stored_text.known_keys()}
+        needed = {key for counts in self.by_key.values() for key in counts if key}
+        return sorted(needed - known)
+
+    def in_clear(self) -> Counter[str]:
+        """How many of each place are in clear, or not bound to whose they are, although nothing was left once."""
+        if not incarnations.is_all_encrypted():
+            return Counter()
+        return Counter({name: counts[""] for name, counts in self.by_key.items() if counts[""]})
 
 
-def missing_keys() -> list[str]:
-    """Ids of keys that something in the database needs and nobody has. Raises Unreadable."""
-    known = {key.id for key in stored_text.known_keys()}
-    needed = {key for counts in places.by_key().values() for key in counts if key}
-    return sorted(needed - known)
+def count_texts() -> TextCounts:
+    """Of now; for one request that reads, once."""
+    return request_cache.cached("encrypted texts", lambda: TextCounts(places.by_key()))
 
 
 def encrypt_anew() -> Iterator[tuple[str, int]]:
@@ -81,18 +98,11 @@ def settle() -> bool:
     Durable, and a backup carries it. No server writes such a text in clear, so none comes while this looks.
     """
     with store.while_permitted(None):
-        if left():
+        if count_texts().left():
             return False
         if incarnations.note_all_encrypted():
             _note(SETTLED, stored_text.newest().id)
         return True
-
-
-def in_clear() -> Counter[str]:
-    """How many texts of each place are in clear, or not bound to whose they are, although nothing was left once."""
-    if not incarnations.is_all_encrypted():
-        return Counter()
-    return Counter({name: counts[""] for name, counts in places.by_key().items() if counts[""]})
 
 
 def note_added() -> None:

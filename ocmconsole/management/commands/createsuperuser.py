@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import Any
 
 from django.contrib.auth.management.commands import createsuperuser
 from django.contrib.auth.models import User
 from django.core.management.base import CommandError
-from django.db.models.signals import post_save, pre_save
 
 from ocmconsole.accounts import people, permissions, superusers
-from ocmconsole.accounts.acting_command import BREAK_GLASS, breaking_glass
+from ocmconsole.accounts.acting_command import BREAK_GLASS, breaking_glass, saving_account
 from ocmconsole.accounts.permissions import place_of
-from ocmconsole.kubeapi import errors, verbs
-from ocmconsole.kubeapi.access.actor import Actor, EntryPoint
+from ocmconsole.kubeapi import errors
+from ocmconsole.kubeapi.access.actor import Actor
 
 
 class Command(createsuperuser.Command):
@@ -32,26 +30,14 @@ class Command(createsuperuser.Command):
             raise CommandError(error.message) from error
 
     def _create(self, *args: Any, **options: Any) -> str | None:
-        """The signals span one transaction around the account alone: no lock is held while the person types."""
-        with ExitStack() as saving:
-
-            def begin(**_: Any) -> None:
-                saving.enter_context(verbs.changing_rights())
-
-            def end(instance: User, **_: Any) -> None:
-                actor = Actor.controller("command-line").through(EntryPoint.CLI)
-                for row in superusers.agreed_account(actor, None, instance, (), ()):
-                    row.save()
-                people.save_named(actor, instance.username)
-                diff = [{"path": "is_superuser", "new": instance.is_superuser}]
-                permissions.audit_entry(actor, "user:create", place_of(instance), diff=diff).save()
-                saving.close()
-
-            pre_save.connect(begin, sender=User, weak=False)
-            post_save.connect(end, sender=User, weak=False)
-            try:
-                said: str | None = super().handle(*args, **options)
-            finally:
-                pre_save.disconnect(begin, sender=User)
-                post_save.disconnect(end, sender=User)
+        with saving_account(_note):
+            said: str | None = super().handle(*args, **options)
         return said
+
+
+def _note(actor: Actor, made: User) -> None:
+    for row in superusers.agreed_account(actor, None, made, (), ()):
+        row.save()
+    people.save_named(actor, made.username)
+    diff = [{"path": "is_superuser", "new": made.is_superuser}]
+    permissions.audit_entry(actor, "user:create", place_of(made), diff=diff).save()

@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from ocmconsole.console import checkup
+from ocmconsole.kubeapi import request_cache
 
 
 class Command(BaseCommand):
@@ -14,10 +15,11 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def handle(self, *args: Any, **options: Any) -> None:
-        found, unused = checkup.hub_problems(), checkup.unused_checks()
+        with request_cache.remembering():
+            found, warnings, unused = checkup.hub_problems(), checkup.hub_warnings(), checkup.unused_checks()
         for name, problems in found.items():
             self.stdout.write(f"{name}: {'not used' if name in unused else '; '.join(problems) or 'ok'}")
-        for name, text in checkup.hub_warnings().items():
+        for name, text in warnings.items():
             self.stdout.write(f"warning: {name}: {text}")
         if failed := sum(map(bool, found.values())):
             msg = f"{failed} of {len(found)} checks failed"

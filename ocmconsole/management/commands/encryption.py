@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from ocmconsole.backup import taking
 from ocmconsole.backup.encryption import BackupError
 from ocmconsole.environment import encryption_keys, installation
-from ocmconsole.kubeapi.encryption import places, stored_text
+from ocmconsole.kubeapi.encryption import stored_text
 from ocmconsole.kubeapi.writes import reencryption
 
 if TYPE_CHECKING:
@@ -38,9 +38,13 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, step: str, **options: Any) -> None:
         try:
-            if missing := reencryption.missing_keys():
+            counts = reencryption.count_texts()
+            if missing := counts.missing_keys():
                 raise stored_text.lost(missing[0])
-            getattr(self, f"_{step}")()
+            if step == "status":
+                self._status(counts)
+            else:
+                getattr(self, f"_{step}")()
         except stored_text.Unreadable as error:
             raise CommandError(error.message) from error
         except OSError as error:
@@ -49,22 +53,22 @@ class Command(BaseCommand):
                 f"{PROGRAM} status"
             ) from error
 
-    def _status(self) -> None:
-        keys, counts = stored_text.known_keys(), places.by_key()
+    def _status(self, texts: reencryption.TextCounts) -> None:
+        keys, counts = stored_text.known_keys(), texts.by_key
         for number, key in enumerate(keys):
             what = "encrypts" if number == 0 else "decrypts"
-            texts = sum(each[key.id] for each in counts.values())
-            self.stdout.write(f"key {key.id}, made {key.made:%Y-%m-%d %H:%M} UTC, {what}: {texts} texts")
+            number_of = sum(each[key.id] for each in counts.values())
+            self.stdout.write(f"key {key.id}, made {key.made:%Y-%m-%d %H:%M} UTC, {what}: {number_of} texts")
         for name, each in counts.items():
             if each[""]:
                 self.stdout.write(f"in clear, or not bound to its person: {each['']} of {name}")
-        if left := reencryption.left().total():
+        if left := texts.left().total():
             self.stdout.write(f"{left} texts are not encrypted with the newest key: {PROGRAM} apply")
         elif len(keys) > 1:
             self.stdout.write(f"nothing needs the older keys: {PROGRAM} retire")
 
     def _rotate(self) -> None:
-        if left := reencryption.left().total():
+        if left := reencryption.count_texts().left().total():
             raise CommandError(f"{left} texts are not encrypted with the newest key yet: {PROGRAM} apply goes on first")
         if stored_text.known_keys():
             encryption_keys.KeyFile(settings.OCMCONSOLE_HOME).add()
@@ -92,8 +96,9 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         if stay:
             minutes = int(reencryption.GRACE.total_seconds() // 60)
+            left = reencryption.count_texts().left().total()
             raise CommandError(
-                f"key {', '.join(stay)} stays: {reencryption.left().total()} texts are left ({PROGRAM} apply), or the "
+                f"key {', '.join(stay)} stays: {left} texts are left ({PROGRAM} apply), or the "
                 f"new key is not {minutes} minutes old"
             )
         self.stdout.write(f"forgotten: {', '.join(gone)}" if gone else "there is no older key")

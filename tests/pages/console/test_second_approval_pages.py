@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from ocmconsole.core.models import BootstrapToken
@@ -19,8 +21,9 @@ from ocmconsole.second_approval import decisions, gate
 from ocmconsole.second_approval.models import ProposedAct
 from ocmconsole.second_approval.rules import parse_rules
 from registration.models import ApprovalPolicy
+from tests import factories as make
 from tests.actors import signed_in
-from tests.entry_points import scene
+from tests.entry_points import rights, scene
 from tests.entry_points.ways import Browser, Refused
 from tests.pages.joining import hub
 from tests.security.test_second_approval import NAME, as_of, entitled, known, propose
@@ -30,7 +33,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def found(settings: Any) -> ProposedAct:
-    settings.OCMCONSOLE_SECOND_APPROVAL = parse_rules(["key-override"])
+    settings.OCMCONSOLE_SECOND_APPROVAL = parse_rules(["key-override", "approval-policy"])
     waiting = known()
     ana = entitled("ana", waiting)
     entitled("ben", waiting)
@@ -145,3 +148,44 @@ def test_a_policy_that_takes_two_is_proposed_by_its_form_and_by_the_wizard(
     minted = ana.post(path, {"lifetime": "1h", "uses": "1", "bind": "on", "accept": "on", "once": str(uuid.uuid4())})
     assert "2 proposals of" in minted.content.decode()  # and the token is shown all the same
     assert BootstrapToken.objects.latest("created").pk + "." in minted.content.decode()
+
+
+def queries_of(client: Client, path: str) -> int:
+    with CaptureQueriesContext(connection) as asked:
+        assert client.get(path).status_code == 200
+    return len(asked)
+
+
+def more_of(found: ProposedAct, number: int) -> None:
+    """So many proposals more by the same person, each of another cluster."""
+    people = [User.objects.get(username=name) for name in ("ana", "ben")]
+    for _ in range(number):
+        name = f"other-{uuid.uuid4().hex[:6]}"
+        make.cluster(name)
+        for each in people:
+            rights.by_guardian(each, scene.Waiting(name, ""))
+        copy = ProposedAct.objects.get(pk=found.pk)
+        copy.pk, copy.subject = None, name
+        copy.save()
+        policy: dict[str, Any] = {
+            "step": "create",
+            "expires": "2099-01-01T00:00:00+00:00",
+            "reason": "",
+            "tokens": ["a"],
+        }
+        policy |= {"pattern": name, "addresses": "", "clusterset": "", "max_accepts": 1}
+        copy.pk, copy.act, copy.arguments = None, "approval-policy", policy
+        copy.save()
+
+
+@pytest.mark.parametrize("name", ["ben", "root"])
+def test_a_list_and_its_badge_ask_as_many_queries_for_many_proposals_as_for_few(found: ProposedAct, name: str) -> None:
+    User.objects.create_superuser("root")
+    client = signed_in(name)
+    more_of(found, 2)
+    paths = ("/second-approval/", "/second-approval/closed/", "/attention/")
+    few = [queries_of(client, path) for path in paths]
+    assert few == [queries_of(client, path) for path in paths]  # nothing is read at first alone
+    more_of(found, 12)
+    assert [queries_of(client, path) for path in paths] == few
+    assert len(decisions.needs(as_of(User.objects.get(username=name)))) == 29  # 15 keys and 14 policies
