@@ -31,5 +31,5 @@ def back_up() -> None:
 
 
 def forget_proposals() -> None:
-    """Second approvals that are closed for long; the audit keeps them."""
+    """D11: second approvals that are closed for long are forgotten, and the audit keeps them."""
     decisions.forget_old()

@@ -83,7 +83,7 @@ def require_team_stays(group: Group) -> None:
 
 
 def few_people() -> list[str]:
-    """Sentences: acts for which there are not enough active accounts, whoever proposes them."""
+    """Sentences: acts for which there are not enough active accounts, even if the right ones propose them."""
     found = []
     for act, rule in sorted(settings.OCMCONSOLE_SECOND_APPROVAL.items()):
         kind, people = "active accounts", User.objects.filter(is_active=True)
