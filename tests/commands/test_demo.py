@@ -31,6 +31,7 @@ from ocmconsole.kubeapi.access.session import actor_for
 from ocmconsole.kubeapi.models import AuditEvent, WorkItem
 from ocmconsole.management.commands.demo import serving_command
 from ocmconsole.schedule import BEAT
+from ocmconsole.second_approval.rules import ActName, Rule
 from registration import queries
 from registration.evidence import assessment
 from tests import factories as make
@@ -114,3 +115,10 @@ def test_a_hub_in_use_is_left_alone(home: Path) -> None:
     assert clusters.clusters_for(HUB).count() == 1
     with pytest.raises(CommandError, match="fewest"):
         call_command("demo", "--clusters", "3")
+
+
+def test_it_is_refused_where_what_it_does_takes_two_people(settings: Any) -> None:
+    settings.OCMCONSOLE_SECOND_APPROVAL = {ActName.TOKEN: Rule()}
+    with pytest.raises(CommandError, match="take two people here"):
+        call_command("demo")
+    assert not User.objects.filter(username="ana").exists()

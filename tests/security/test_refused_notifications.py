@@ -14,7 +14,7 @@ from ocmconsole.kubeapi.models import OutboundPosition
 from ocmconsole.kubeapi.outbound import webhooks
 from ocmconsole.kubeapi.storage import audit
 from ocmconsole.models import NotificationDelivery
-from ocmconsole.notifications import channels, services
+from ocmconsole.notifications import channel_metrics, channels, services
 from ocmconsole.notifications.channels import MOST_TRIES
 from tests import receivers
 from tests.actors import ROOT
@@ -43,6 +43,13 @@ def try_for(receiver: receivers.HttpReceiver, tries: int) -> None:
         OutboundPosition.objects.update(due=None)
         NotificationDelivery.objects.update(due=None)
         send()
+
+
+def lost() -> float:
+    """As Prometheus reads it."""
+    families = {each.name: each for each in channel_metrics.channels_of_notifications()}
+    (sample,) = families["ocmconsole_notification_channel_lost"].samples
+    return sample.value
 
 
 def states() -> list[str]:
@@ -145,12 +152,14 @@ def test_all_that_was_refused_is_sent_again_by_one_act_and_once(receiver: receiv
         tell()
         send()
     assert states() == [State.REFUSED, State.REFUSED]
+    assert lost() == 2
     receiver.answer = 200
     assert services.replay_all(ROOT, "ops") == 2
     assert services.replay_all(ROOT, "ops") == 0, "they wait already"
     assert send() == 2
     assert services.replay_all(ROOT, "ops") == 0
     assert names(receiver) == ["c1", "c2"]
+    assert lost() == 0, "as the runbook of NotificationsRefused says"
 
 
 def test_a_clock_that_was_put_back_keeps_nothing_waiting(receiver: receivers.HttpReceiver) -> None:

@@ -19,6 +19,8 @@ from clusters.models import ManagedCluster
 from ocmconsole.demo import building
 from ocmconsole.demo.people import PEOPLE
 from ocmconsole.environment.installation import IS_INSTALLED, PROGRAM, ROOT
+from ocmconsole.second_approval import acts
+from ocmconsole.second_approval.rules import ActName
 from registration import hub_setup
 
 if TYPE_CHECKING:
@@ -42,6 +44,9 @@ class Command(BaseCommand):
         call_command("migrate", verbosity=0)
         if clusters < FEWEST:
             raise CommandError(f"{FEWEST} clusters are the fewest that show every state")
+        if acts.rule_of(ActName.TOKEN) is not None:
+            msg = "the demonstration mints tokens that take two people here"
+            raise CommandError(f"{msg}: fill the hub without OCMCONSOLE_SECOND_APPROVAL, and serve it with")
         if not force and ManagedCluster.objects.exists():
             raise CommandError("this hub has clusters already; --force adds the demonstration to them")
         started = time.monotonic()
@@ -52,8 +57,8 @@ class Command(BaseCommand):
                 bar.length = count
                 bar.update(done - bar.pos)
 
-            acts = building.build(clusters, seed=seed, password=password, on_progress=show)
-        self.stdout.write(f"{clusters} clusters, {acts} acts in {time.monotonic() - started:.0f} s")
+            done = building.build(clusters, seed=seed, password=password, on_progress=show)
+        self.stdout.write(f"{clusters} clusters, {done} acts in {time.monotonic() - started:.0f} s")
         self.stdout.write(f"people      {', '.join(PEOPLE)}  (password: {password})")
         self.stdout.write(f"admin       admin  (password: {hub_setup.shown_home()}/admin-password)")
         self.stdout.write("serve it, which also keeps its heartbeats going:")
