@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,9 +26,12 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.outbound.delivery import OutboundLine
 
 SECONDS = 30.0  # for a message: less than a claim lasts
+MOST_AT_ONCE = 4  # D23: processes of one process of the hub; each takes some 55 MiB
+WAIT_SECONDS = 10.0  # for the others: with the message itself less than a claim lasts
 MISSING = "Apprise is not installed: pip install 'ocmconsole[chat]'"
 ROOT = Path(__file__).resolve().parents[2]  # from where the process finds the hub's modules
 KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR")  # of the environment
+_slots = threading.BoundedSemaphore(MOST_AT_ONCE)
 TYPES = {Severity.INFO: "info", Severity.WARNING: "warning", Severity.CRITICAL: "failure"}
 
 
@@ -61,6 +65,15 @@ def _ask(order: dict[str, Any]) -> dict[str, Any]:
     """Raises DeliveryError where there is no answer."""
     if not is_installed():
         raise DeliveryError(MISSING)
+    if not _slots.acquire(timeout=WAIT_SECONDS):
+        raise DeliveryError("messages of other channels are being sent")
+    try:
+        return _run(order)
+    finally:
+        _slots.release()
+
+
+def _run(order: dict[str, Any]) -> dict[str, Any]:
     ca_file = settings.OCMCONSOLE_WEBHOOK_CA_FILE
     private = [str(network) for network in settings.OCMCONSOLE_WEBHOOK_PRIVATE_ADDRESSES]
     environment = {name: os.environ[name] for name in KEPT if name in os.environ}

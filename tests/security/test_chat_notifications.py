@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -157,6 +157,16 @@ def test_an_address_that_makes_no_sense_is_refused_beside_its_field(address: str
     assert answer.status_code == 400
     assert any(said.lower() in error.lower() for error in answer.context["form"].errors["address"])
     assert not NotificationChannel.objects.exists()
+
+
+@pytest.mark.contract("D23")
+def test_few_processes_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chat, "WAIT_SECONDS", 0.01)
+    with ExitStack() as others:
+        for _ in range(chat.MOST_AT_ONCE):
+            others.enter_context(chat._slots)
+        assert chat.flaw_of("mmosts://chat.example/hook") == "messages of other channels are being sent"
+    assert chat.flaw_of("mmosts://chat.example/hook") == ""
 
 
 def test_the_address_is_encrypted_and_on_no_page(service: receivers.HttpReceiver) -> None:
