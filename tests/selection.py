@@ -113,6 +113,7 @@ PLACES: dict[str, Runs] = {
     "security/test_refused_notifications.py": Runs.BOTH,
     "security/test_repair_tokens.py": Runs.BOTH,
     "security/test_revocation.py": Runs.BOTH,
+    "security/test_scrub.py": Runs.POSTGRES,
     "security/test_second_approval.py": Runs.BOTH,
     "security/test_second_approval_acts.py": Runs.BOTH,
     "security/test_second_approval_races.py": Runs.BOTH,

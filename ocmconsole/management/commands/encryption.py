@@ -104,5 +104,8 @@ class Command(BaseCommand):
         self.stdout.write(f"forgotten: {', '.join(gone)}" if gone else "there is no older key")
 
     def _scrub(self) -> None:
-        reencryption.scrub()
+        if not reencryption.scrub():
+            self.stdout.write(
+                "The old files are removed by PostgreSQL's next checkpoint, some minutes from now at most"
+            )
         self.stdout.write("The tables were written anew. Archived logs of the database, and backups, are as they were")
