@@ -142,6 +142,11 @@ ACTS: dict[str, Condition] = {
     "notifications:add": _always,
     "notifications:address": _always,
     "notifications:secret": _always,
+    # That nobody hears of what follows.
+    "notifications:switch": _is_sent("to", "off"),
+    "notifications:remove-rule": _always,
+    "notifications:quiet": _always,
+    "notifications:delete": _always,
     # Many clusters leave their placements at once (D27).
     "placements:held": _is_sent("act", "release"),
     # A cluster's document can hold all of that: the word for another key (D9), finalizers, the acceptance.

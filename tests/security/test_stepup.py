@@ -31,7 +31,7 @@ from ocmconsole.core.models import AccessRequest, BootstrapToken, ClusterRole, T
 from ocmconsole.core.tokens import tokens
 from ocmconsole.kubeapi.access.session import actor_for
 from ocmconsole.kubeapi.models import AuditEvent
-from ocmconsole.models import DemoFleet, NotificationChannel, Session
+from ocmconsole.models import DemoFleet, NotificationChannel, NotificationQuietHours, NotificationRule, Session
 from ocmconsole.notifications.encrypted_columns import read
 from ocmconsole.second_approval import decisions
 from ocmconsole.second_approval.gate import Waits
@@ -155,6 +155,11 @@ def _kept(client: Client) -> None:
 def _channel(client: Client) -> None:
     given = {"name": "ops", "kind": "webhook", "address": "https://receiver.example/"}
     assert signed_in("boss").post("/notifications/-/add/", given).status_code == 200
+
+
+def _rule(client: Client) -> dict[str, Any]:
+    _channel(client)
+    return {"path": f"/notifications/ops/rule/{NotificationRule.objects.get().pk}/remove/"}
 
 
 def _edited(client: Client) -> dict[str, Any]:
@@ -339,6 +344,19 @@ SAMPLES = {
     ),
     "notifications:secret": Sample(
         "/notifications/ops/secret/", NotificationChannel.objects.exclude(former_secret="").exists, prepare=_channel
+    ),
+    "notifications:switch": Sample(
+        "/notifications/ops/switch/", NotificationChannel.objects.filter(enabled=False).exists, {"to": "off"}, _channel
+    ),
+    "notifications:quiet": Sample(
+        "/notifications/ops/quiet/", NotificationQuietHours.objects.exists,
+        {"days": "0", "begins": "22:00", "ends": "07:00", "zone": "UTC", "breaks": "3"}, _channel,
+    ),
+    "notifications:remove-rule": Sample(
+        "", lambda: not NotificationRule.objects.exists(), prepare=_rule,
+    ),
+    "notifications:delete": Sample(
+        "/notifications/ops/delete/", lambda: not NotificationChannel.objects.exists(), prepare=_channel
     ),
     "access:give": Sample("/access/give/", lambda: _li().has_perm(TokenPermission.ADD), GIVEN),
     "access:answer": Sample("", AccessRequest.objects.exclude(answer="").exists, {"act": "grant"}, _asked),
