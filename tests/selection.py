@@ -40,6 +40,7 @@ PLACES: dict[str, Runs] = {
     "api/core/test_explain.py": Runs.SQLITE,
     "api/core/test_reviews.py": Runs.SQLITE,
     "api/core/test_secrets.py": Runs.SQLITE,
+    "api/core/test_table_rows.py": Runs.SQLITE,
     "api/registration": Runs.SQLITE,
     "api/registration/test_token_for_one_cluster.py": Runs.BOTH,
     "architecture": Runs.SQLITE,

@@ -1,7 +1,8 @@
 """Tables: the rows and columns that kubectl prints (W9).
 
 Cells are final text; ages are computed here. Columns of custom kinds are JSONPaths as in a CRD, compiled once per
-text; built-in kinds give functions. Missing values are blank cells, never errors. Called by ``views`` and ``watch``.
+text; built-in kinds give functions. Missing values are blank cells, never errors. Called by ``responses``,
+``table_rows`` and ``watch``.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -19,7 +21,6 @@ from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.kinds import PrinterColumn, Served
 
 Step = Callable[[Any], Any]  # the first result from here on, or ``_MISSING``
-Cell = Callable[[Doc, datetime], Any]
 
 _NAME = PrinterColumn(
     "Name", "string", ".metadata.name", "name", "Name of the object, unique among its kind in its namespace."
@@ -51,16 +52,20 @@ def table(
 
     ``include_object`` is None, Metadata or Object; columns are left out of all but the first event of a watch.
     """
-    columns = columns_of(served)
-    cells = [_cell(column) for column in columns]
+    cells = cells_of(served)
+    rows = [
+        {"cells": [cell.of(doc, now) for cell in cells], "object": _row_object(doc, include_object)} for doc in docs
+    ]
+    return head(served, metadata, with_columns=with_columns) | {"rows": rows}
+
+
+def head(served: Served, metadata: Doc, *, with_columns: bool = True) -> Doc:
+    """A ``Table`` without its rows, which come last."""
     return {
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",
         "metadata": metadata,
-        "columnDefinitions": [_definition(column) for column in columns] if with_columns else None,
-        "rows": [
-            {"cells": [cell(doc, now) for cell in cells], "object": _row_object(doc, include_object)} for doc in docs
-        ],
+        "columnDefinitions": [_definition(column) for column in columns_of(served)] if with_columns else None,
     }
 
 
@@ -109,10 +114,26 @@ def _definition(column: PrinterColumn) -> Doc:
 # Cells
 
 
-def _cell(column: PrinterColumn) -> Cell:
+@dataclass(frozen=True, slots=True)
+class ColumnCell:
+    """What a column reads from a document, and how it shows that. Ages change with time alone, other cells do not."""
+
+    read: Callable[[Doc], Any]
+    show: Callable[[Any, datetime], Any]
+    is_age: bool
+
+    def of(self, doc: Doc, now: datetime) -> Any:
+        return None if (value := self.read(doc)) is None else self.show(value, now)
+
+
+def cells_of(served: Served) -> list[ColumnCell]:
+    return [_cell(column) for column in columns_of(served)]
+
+
+def _cell(column: PrinterColumn) -> ColumnCell:
+    shown = column.type if column.age else "string"
     read = column.value if callable(column.value) else _first(column.value)
-    show = _SHOWN[column.type if column.age else "string"]
-    return lambda doc, now: None if (value := read(doc)) is None else show(value, now)
+    return ColumnCell(read, _SHOWN[shown], is_age=shown == "date")
 
 
 def _text_cell(value: Any, _now: datetime) -> str | None:
@@ -142,7 +163,8 @@ def _boolean_cell(value: Any, _now: datetime) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
-def _date_cell(value: Any, now: datetime) -> str | None:
+def date_cell(value: Any, now: datetime) -> str | None:
+    """The age of a time as RFC 3339 writes it; None of what is no text."""
     if not isinstance(value, str):
         return None
     try:
@@ -157,7 +179,7 @@ _SHOWN: dict[str, Callable[[Any, datetime], Any]] = {
     "integer": _integer_cell,
     "number": _number_cell,
     "boolean": _boolean_cell,
-    "date": _date_cell,
+    "date": date_cell,
 }
 
 

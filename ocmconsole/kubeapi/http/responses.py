@@ -19,9 +19,11 @@ from ocmconsole.kubeapi.access import authentication
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.formats import negotiation, tables
 from ocmconsole.kubeapi.health import outages
+from ocmconsole.kubeapi.http import table_rows
 from ocmconsole.kubeapi.http.api_calls import Call
 from ocmconsole.kubeapi.http.hooks import JSONRenderer
 from ocmconsole.kubeapi.http.request_info import ListOptions
+from ocmconsole.kubeapi.storage.reader import TextPage
 from ocmconsole.kubeapi.watch import follower, streams
 from ocmconsole.kubeapi.watch.open_watches import Watcher
 from ocmconsole.kubeapi.watch.stream_response import AsyncStreamResponse
@@ -49,6 +51,29 @@ def list_response(call: Call, docs: list[Doc], metadata: Doc) -> HttpResponse:
     else:
         head = {"kind": f"{call.served.kind.kind}List", "apiVersion": call.served.version.api_version}
     return respond(call, {**head, "metadata": metadata, "items": shown})
+
+
+def list_of_texts(call: Call, metadata: Doc, parts: list[bytes]) -> HttpResponse:
+    """The stored texts, which are joined already: no object is built, and a long list is never copied whole."""
+    head = {"kind": f"{call.served.kind.kind}List", "apiVersion": call.served.version.api_version, "metadata": metadata}
+    return _joined(call, head, "items", parts)
+
+
+def table_of_texts(call: Call, metadata: Doc, page: TextPage) -> HttpResponse:
+    """The table of a page with the metadata of each object, as ``table_response`` makes it, from rows that are kept."""
+    rows = ",".join(table_rows.rows_of(call.served, page, clock.now())).encode()
+    return _joined(call, tables.head(call.served, metadata), "rows", [rows] if rows else [])
+
+
+def _joined(call: Call, head: Doc, name: str, parts: list[bytes]) -> HttpResponse:
+    """JSON of the head, and in it as its last field a list: of parts of elements that commas join already."""
+    response = HttpResponse(content_type=call.renderer.media_type, headers={"Cache-Control": "no-cache, private"})
+    before = orjson.dumps(head)[:-1] + f',"{name}":['.encode()
+    for part in parts:
+        response.write(before + part)
+        before = b","
+    response.write(b"]}" if parts else before + b"]}")
+    return response
 
 
 def watch_scope(call: Call, options: ListOptions) -> streams.WatchScope:

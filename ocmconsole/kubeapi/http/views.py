@@ -220,7 +220,7 @@ def _list(call: Call) -> HttpResponseBase:
     is_plain = call.renderer.format == "json" and not call.renderer.shape and call.served.version is kind.storage
     if everything and is_plain and not options.limit and at.after is None:
         parts, read = reader.read_everything(kind, namespace=call.info.namespace)
-        return _list_of_texts(call, {"resourceVersion": str(read)}, parts)
+        return responses.list_of_texts(call, {"resourceVersion": str(read)}, parts)
     page = reader.read_page(
         kind,
         namespace=call.info.namespace,
@@ -237,23 +237,11 @@ def _list(call: Call) -> HttpResponseBase:
         if page.remaining is not None:
             metadata["remainingItemCount"] = page.remaining
     if everything and is_plain:
-        return _list_of_texts(call, metadata, [",".join(page.texts).encode()] if page.texts else [])
+        return responses.list_of_texts(call, metadata, [",".join(page.texts).encode()] if page.texts else [])
+    if everything and call.renderer.format == "json" and scope.shape == "Table" and scope.include_object == "Metadata":
+        return responses.table_of_texts(call, metadata, page)
     docs = [orjson.loads(text) for text in page.texts]
     return responses.list_response(call, [doc for doc in docs if scope.sees(doc)], metadata)
-
-
-def _list_of_texts(call: Call, metadata: Doc, parts: list[bytes]) -> HttpResponse:
-    """The stored texts, which are joined already: no object is built, and a long list is never copied whole."""
-    head = orjson.dumps(
-        {"kind": f"{call.served.kind.kind}List", "apiVersion": call.served.version.api_version, "metadata": metadata}
-    )
-    response = HttpResponse(content_type="application/json", headers={"Cache-Control": "no-cache, private"})
-    before = head[:-1] + b',"items":['
-    for part in parts:
-        response.write(before + part)
-        before = b","
-    response.write(b"]}" if parts else before + b"]}")
-    return response
 
 
 def _watch(call: Call) -> HttpResponseBase:

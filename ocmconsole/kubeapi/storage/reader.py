@@ -43,9 +43,13 @@ def read_row(kind: Kind, key: Key) -> Resource | None:
 
 @dataclass(frozen=True, slots=True)
 class TextPage:
-    """Wire texts in key order with the revision of the snapshot; ``last`` is set when more follow."""
+    """Wire texts in key order with the revision of the snapshot; ``last`` is set when more follow.
+
+    ``versions`` are the uid and resourceVersion of each.
+    """
 
     texts: list[str]
+    versions: list[tuple[str, int]]
     revision: int
     last: Key | None = None
     remaining: int | None = None
@@ -64,11 +68,12 @@ def read_page(kind: Kind, *, namespace: str = "", selector: LabelSelector | None
         rows = rows.filter(Q(namespace__gt=after.namespace) | Q(namespace=after.namespace, name__gt=after.name))
     limit = min(limit, LARGEST_PAGE)
     found, revision = _snapshot(rows, limit + 1 if limit else None)
-    if not limit or len(found) <= limit:
-        return TextPage(_texts(kind, found), revision)
-    last = Key(*found[limit - 1][:2])
+    page = found[:limit] if limit else found
+    versions = [(row[5], row[4]) for row in page]
+    if len(page) == len(found):
+        return TextPage(_texts(kind, page), versions, revision)
     total = rows.count() - limit if selector is None or selector.is_empty else None
-    return TextPage(_texts(kind, found[:limit]), revision, last, total)
+    return TextPage(_texts(kind, page), versions, revision, Key(*page[-1][:2]), total)
 
 
 def _texts(kind: Kind, found: Iterable[Any]) -> list[str]:
@@ -77,14 +82,14 @@ def _texts(kind: Kind, found: Iterable[Any]) -> list[str]:
         return [row[2] for row in found]
     return [
         stored_text.decrypt(stored_text.kept(wire), version, namespace, name)
-        for namespace, name, wire, _, version in found
+        for namespace, name, wire, _, version, _ in found
     ]
 
 
 def _snapshot(rows: Any, count: int | None) -> tuple[list[Any], int]:
     """Rows and the revision of the hub, read by one statement. A transaction would stop SQLite's writers."""
     counter = Revision.objects.filter(pk=1)
-    columns = ("namespace", "name", "wire", Subquery(counter.values("value")), "resource_version")
+    columns = ("namespace", "name", "wire", Subquery(counter.values("value")), "resource_version", "uid")
     while not (found := list(rows.values_list(*columns)[:count])):
         revision, has_come = counter.annotate(has_rows=Exists(rows)).values_list("value", "has_rows").first() or (
             1,
