@@ -64,6 +64,8 @@ def _restored(
     is_copy, has_keys, has_rows = key is None, (home / "ca.key").exists(), databases.holds_hub()
     if (has_rows or (has_keys and not is_copy)) and not replace:
         raise BackupError(f"{home} holds a hub already: name an empty home, or say --replace to put it aside")
+    for each in logs:
+        _require_log(each)
     found = stack.enter_context(
         database_copy.opened(source, home) if key is None else opening.opened(source, key, beside=home)
     )
@@ -131,6 +133,16 @@ def _alone(home: Path) -> Iterator[None]:
         for left in home.glob(f"{opening.PREFIX}*/"):  # of one that was killed
             shutil.rmtree(left, ignore_errors=True)
         yield
+
+
+def _require_log(file: Path) -> None:
+    """A name with a slip would take away nothing again."""
+    try:
+        is_log = bool(revocation_log.parsed(file.read_text(encoding="utf-8", errors="replace").splitlines()))
+    except OSError:
+        is_log = False
+    if not is_log:
+        raise BackupError(f"{file} is no log of revocations: name a copy of {revocation_log.NAME}")
 
 
 def _require_own_file(home: Path) -> None:

@@ -53,9 +53,18 @@ def parsed(texts: Iterable[str]) -> list[Line]:
             line = json.loads(text)
         except ValueError:
             continue
-        if isinstance(line, dict) and line.keys() >= NEEDED:
+        if isinstance(line, dict) and line.keys() >= NEEDED and _is_whole(line):
             found.append(line)
     return found
+
+
+def _is_whole(line: Line) -> bool:
+    """Its times can be compared, and it says what happened; else somebody wrote to the log, or a disk did."""
+    try:
+        times = [datetime.fromisoformat(line[name]) for name in ("at", "when") if name in line]
+    except (TypeError, ValueError):
+        return False
+    return isinstance(line["what"], str) and all(time.tzinfo is not None for time in times)
 
 
 def append(lines: Iterable[Line], incarnation: str, at: datetime) -> None:

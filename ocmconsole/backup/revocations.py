@@ -135,6 +135,16 @@ def _kinds() -> dict[str, kinds.Kind]:
 
 # ---------------------------------------------------------------- applying
 
+# What an act raises for an object that refuses it, and for a line that is not as ``note`` wrote it.
+NOT_APPLIED = (
+    errors.ApiError,
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    serializers.base.DeserializationError,
+)
+
 
 def apply(actor: Actor, known: KnownRevocations, backup_at: datetime) -> list[str]:
     """Take away again what was taken away after the backup. Returns a line for each thing that changed or failed."""
@@ -148,7 +158,7 @@ def apply(actor: Actor, known: KnownRevocations, backup_at: datetime) -> list[st
             continue
         try:
             text = act(actor, line)
-        except (errors.ApiError, KeyError, serializers.base.DeserializationError) as error:
+        except NOT_APPLIED as error:
             text = f"NOT applied, see to it by hand: {line['what']} {line.get('name') or line.get('cluster')}: {error}"
         if text:
             said.append(text)

@@ -18,11 +18,18 @@ from django.core.management import CommandError, call_command
 
 from ocmconsole.backup import archive, databases, encryption, taking
 from ocmconsole.environment import home as files
-from tests import tools
+from tests import servers, tools
 from tests.conftest import StartHub
 from tests.hub import ROOT, Hub
 
 pytestmark = [pytest.mark.slow, pytest.mark.contract("D22")]
+TOKENS = """
+from datetime import timedelta
+from ocmconsole.core.tokens import tokens
+from ocmconsole.kubeapi.access.actor import Actor, MASTERS
+for _ in range(100):
+    tokens.issue_bootstrap_token(Actor(user="setup", groups=(MASTERS,)), ttl=timedelta(hours=1))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +101,9 @@ def test_archives_and_keys_that_are_no_good_are_refused_in_a_sentence(
         fcntl.flock(handle, fcntl.LOCK_EX)
         with pytest.raises(CommandError, match="another restore is under way there: stop it, or wait"):
             call_command("restore", str(backup), replace=True, key=str(key))
+    for log in (tmp_path / "typo.log", tmp_path / "foreign"):
+        with pytest.raises(CommandError, match=rf"{log} is no log of revocations: name a copy of revocations.log"):
+            call_command("restore", str(backup), replace=True, key=str(key), revocations=[log])
     with pytest.raises(CommandError, match="no key: set OCMCONSOLE_BACKUP_PASSPHRASE"):
         call_command("backup", str(tmp_path / "new"))
     assert not (tmp_path / "new").exists()
@@ -129,6 +139,33 @@ def test_a_restore_that_runs_out_of_space_says_so_and_changes_nothing(
         )
         assert done.returncode == 1
         assert "cannot be written (File too large): make room and try again" in done.stderr
+        assert "Traceback" not in done.stderr
+        assert not [*home.glob(".restore*"), *home.glob("hub*"), *home.glob("ca.*")]
+
+
+def test_a_restore_whose_disk_is_full_when_the_new_hub_begins_says_so_and_changes_nothing(
+    saved: Hub, key: Path, tmp_path: Path
+) -> None:
+    if "OCMCONSOLE_DATABASE_URL" in saved.environment:
+        pytest.skip("the database is elsewhere")
+    made, opened = tmp_path / "hub.backup", tmp_path / "opened"
+    saved.manage("shell", "-c", TOKENS)  # which end with a restore, each with a page or two of its own
+    saved.manage("backup", str(made), "--key", str(key))
+    opened.mkdir()
+    encryption.decrypt(made, tmp_path / "plain", encryption.BackupKey.chosen("", str(key)))
+    archive.unpack(tmp_path / "plain", opened, made)
+    taken = [(tmp_path / "plain").stat().st_size, *(each.stat().st_size for each in opened.iterdir())]
+    with servers.small_disk(tmp_path / "home", f"{sum(taken) // 1024 + 64}k") as home:
+        done = subprocess.run(
+            [sys.executable, "manage.py", "restore", str(made), "--key", str(key)],
+            cwd=ROOT,
+            env={**saved.environment, "OCMCONSOLE_HOME": str(home)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 1
+        assert "make room" in done.stderr
         assert "Traceback" not in done.stderr
         assert not [*home.glob(".restore*"), *home.glob("hub*"), *home.glob("ca.*")]
 

@@ -94,6 +94,39 @@ def test_the_log_of_revocations_has_what_was_taken_away_and_is_applied_once(tmp_
     assert json.loads(log.read_text().splitlines()[-1])["what"] == "seen"
 
 
+@pytest.mark.contract("D22")
+def test_lines_of_the_log_that_somebody_damaged_hold_up_no_other(tmp_path: Path, settings: Any) -> None:
+    settings.OCMCONSOLE_HOME = tmp_path
+    incarnations.ensure_first()
+    make.cluster("c1", spec={"hubAcceptsClient": True})
+    make.settle()
+    revocations.note()
+    backup_at = timezone.now()
+    good = {"audit": 1, "incarnation": "one", "at": (backup_at + timedelta(seconds=1)).isoformat()}
+    no_lines = [{**good, "what": "seen", "at": at} for at in ("yesterday", 5, "2026-11-28T12:00:00", "9999-99-99")]
+    no_lines += [{**good, "what": ["x"]}, {**good, "what": "decided", "when": None}]
+    not_applied = [
+        {**good, "what": "revoked", "row": "[]"},
+        {**good, "what": "revoked", "row": 5},
+        {**good, "what": "line-ended", "cluster": "c1", "begun": "once"},
+        {**good, "what": "permission", "permission": "x.y", "holder": "user ana", "resource": ""},
+        {**good, "what": "rights", "resource": [], "namespace": "", "name": "x"},
+        {**good, "what": "deleted", "resource": "nothing", "namespace": "", "name": "x", "uid": ""},
+    ]
+    log = tmp_path / revocation_log.NAME
+    with log.open("a") as file:
+        file.writelines(f"{json.dumps(each)}\n" for each in [*no_lines, *not_applied])
+    services.disconnect_cluster(make.ADMIN, "c1")
+    tasks.note_revocations()  # the last line is of no incarnation of this hub: the audit is read anew
+    tasks.note_revocations()
+    accepts(True)
+    revocation_log.gather(log, [log])
+    said = revocations.apply(make.ADMIN, revocation_log.read(), backup_at)
+    assert [line.partition(":")[0] for line in said] == ["NOT applied, see to it by hand"] * len(not_applied) + [
+        "disconnected again"
+    ]
+
+
 def accepts(is_accepted: bool) -> None:
     def edit(doc: dict[str, Any]) -> None:
         doc["spec"]["hubAcceptsClient"] = is_accepted

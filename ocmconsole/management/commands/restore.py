@@ -50,7 +50,8 @@ class Command(BaseCommand):
         except BackupError as error:
             raise CommandError(str(error)) from error
         except DatabaseFailure as error:
-            raise CommandError(outages.operator_line(error)) from error
+            advice = ": make room and try again" if outages.cause_of(error) == outages.FULL else ""
+            raise CommandError(outages.operator_line(error) + advice) from error
         self.stdout.write(f"restored: the hub as of {done.manifest.time}")
         self.stdout.write(done.said)
         if done.aside:
