@@ -30,6 +30,7 @@ POSTGRESQL = "postgresql"
 # Name of the copy in the archive, by kind of database.
 FILES = {SQLITE: "database.sqlite3", POSTGRESQL: "database.pgdump"}
 HUB_FILE = "hub.sqlite3"
+RESTORING = int.from_bytes(b"ocmr")  # an advisory lock in the database that every server has
 FACTS = "SELECT COALESCE((SELECT value FROM kubeapi_revision WHERE id = 1), 1)"
 MIGRATIONS = "SELECT app || '.' || name FROM django_migrations ORDER BY app, name"
 LATEST = "SELECT COALESCE((SELECT uid FROM kubeapi_incarnation ORDER BY number DESC LIMIT 1), '')"
@@ -145,7 +146,8 @@ def _program(name: str, database: str, *options: str) -> None:
             f"the program {name} is not on the path: install the PostgreSQL client programs of the server's version"
         ) from error
     if done.returncode:
-        said = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        lines = done.stderr.strip().splitlines() or ["no reason given"]
+        said = next((line for line in lines if "error: " in line), lines[-1])
         raise BackupError(f"{name} failed ({said}): see to that and try again")
 
 
@@ -165,6 +167,17 @@ def scratch(name: str) -> Iterator[str]:
             yield name
         finally:
             server.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(found))
+
+
+@contextmanager
+def restored_alone() -> Iterator[None]:
+    """No other restore, from whatever home, makes a hub for this PostgreSQL database meanwhile. Raises BackupError."""
+    name = str(connection.settings_dict["NAME"])
+    with psycopg.connect(**_server(), autocommit=True) as server:  # the lock ends with its session
+        found = server.execute("SELECT pg_try_advisory_lock(%s, hashtext(%s))", [RESTORING, name]).fetchone()
+        if found != (True,):
+            raise BackupError(f"another restore into the database {name} is under way: wait until it has ended")
+        yield
 
 
 def drop_left(purpose: str) -> None:

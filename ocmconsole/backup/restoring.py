@@ -61,6 +61,8 @@ def _restored(
     home: Path, source: Path, key: BackupKey | None, *, replace: bool, logs: Sequence[Path], stack: ExitStack
 ) -> RestoreResult:
     """The caller has the home alone."""
+    if connection.vendor == databases.POSTGRESQL:
+        stack.enter_context(databases.restored_alone())
     is_copy, has_keys, has_rows = key is None, (home / "ca.key").exists(), databases.holds_hub()
     if (has_rows or (has_keys and not is_copy)) and not replace:
         raise BackupError(f"{home} holds a hub already: name an empty home, or say --replace to put it aside")

@@ -16,9 +16,11 @@ from dataclasses import replace
 from pathlib import Path
 from signal import SIGKILL
 
+import psycopg
 import pyrage
 import pytest
 
+from ocmconsole.backup import databases
 from tests import tools
 from tests.conftest import StartHub
 from tests.hub import ROOT, Hub
@@ -45,6 +47,11 @@ def test_a_restore_is_refused_where_a_hub_is_and_killed_at_any_moment_leaves_the
         before = state(hub)
         assert "holds a hub already" in refused(hub, *restore)
         assert state(hub) == before
+        if url := hub.environment.get("OCMCONSOLE_DATABASE_URL"):  # from another home
+            server, _, name = url.rpartition("/")
+            with psycopg.connect(f"{server}/postgres") as other:
+                other.execute("SELECT pg_advisory_lock(%s, hashtext(%s))", [databases.RESTORING, name])
+                assert "another restore into the database" in refused(hub, *restore, "--replace")
 
         if "OCMCONSOLE_DATABASE_URL" not in hub.environment:
             (hub.home / "hub.sqlite3").write_bytes(b"damaged" * 100_000)
