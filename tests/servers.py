@@ -128,29 +128,37 @@ def _is_alive(number: int) -> bool:
 
 
 @contextmanager
-def postgres(*, durable: bool = False) -> Iterator[str]:
-    """A new cluster; its URL names the database `ocmconsole`, which exists and is empty. ``durable``: as in production."""
-    with postgres_program(durable=durable) as (url, _):
+def postgres(*, durable: bool = False, kept: Path | None = None) -> Iterator[str]:
+    """A new cluster; its URL names the database `ocmconsole`, which exists and is empty. ``durable``: as in production.
+
+    ``kept``: the folder of one that stays, with what was in it.
+    """
+    with postgres_program(durable=durable, kept=kept) as (url, _):
         yield url
 
 
 @contextmanager
-def postgres_program(*, durable: bool) -> Iterator[tuple[str, Program]]:
+def postgres_program(*, durable: bool, kept: Path | None = None) -> Iterator[tuple[str, Program]]:
     """As ``postgres``, to be killed."""
     found = tools.postgres_of_machine() or tools.postgres_of_wheel()
     if found is None:
         raise ServerError("no PostgreSQL: neither the machine's nor the wheel's")
-    with _folder() as home:
-        binaries = _reachable(found, home)
+    with _folder() as folder:
+        home, binaries = kept or folder, _reachable(found, folder)
         password, port = secrets.token_hex(16), free_port()
-        _initdb(binaries, home, password)
+        if is_new := not (home / "data").exists():
+            home.mkdir(exist_ok=True)
+            _give_away(home)
+            _initdb(binaries, home, password)
+        else:
+            password = (home / "password").read_text()
         settings = {name: value for name, value in POSTGRES_SETTINGS.items() if not (durable and value == "off")}
         options = [f"-c{name}={value}" for name, value in {**settings, "port": port}.items()]
         command = [str(binaries / "postgres"), "-D", str(home / "data"), *options]
         url = f"postgres://postgres:{password}@127.0.0.1:{port}/postgres"
         program = Program(command, home, _user(), lambda: psycopg.connect(url).close(), psycopg.OperationalError)
         with _running(program):
-            yield create_database(url, "ocmconsole"), program
+            yield create_database(url, "ocmconsole") if is_new else url.removesuffix("postgres") + "ocmconsole", program
 
 
 @contextmanager

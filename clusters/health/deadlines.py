@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 WATCHED = (MANAGED_CLUSTER.resource, LEASE.resource)
 MOST_AT_ONCE = 10_000  # clusters of one sweep; the next comes two seconds later
-MOST_MOVED = 1_000  # clusters that are asked about by their names; where more have moved all are looked at
+# Clusters that are asked about by their names; where more have moved all are looked at. A hub of 100,000 hears of 3,334
+# between two sweeps, which takes 0.13 s of CPU time by name, and 1.6 s of all.
+MOST_MOVED = 10_000
 LONGEST_REST = timedelta(seconds=60)  # between two looks at all: half as long as the log keeps a lease's changes
 
 

@@ -32,6 +32,9 @@ class Key(NamedTuple):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
+USUAL_RETENTION = 600  # seconds that a change of most kinds stays in the log at least
+
+
 @dataclass(frozen=True, slots=True)
 class PrinterColumn:
     """A printer column. ``value`` is a JSONPath as in a CRD, or a function of the served document.
@@ -148,7 +151,7 @@ class Kind:
     confidential: bool = False
     secret_fields: tuple[str, ...] = ()
     manifests: tuple[str, ...] = ()
-    retention_seconds: int = 600
+    retention_seconds: int = USUAL_RETENTION
     timed: Mapping[str, str] = field(default_factory=dict)
 
     @property

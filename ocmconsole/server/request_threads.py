@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import parse_qsl
 from weakref import WeakSet
 
@@ -23,7 +23,7 @@ from ocmconsole.kubeapi import errors
 from ocmconsole.kubeapi.access import request_limits
 from ocmconsole.kubeapi.health import limit_records, metrics, probes
 from ocmconsole.server import intake
-from ocmconsole.server.agents import lease_path
+from ocmconsole.server.agents import direct_answers, lease_path
 from ocmconsole.server.agents.agent_exchange import AgentExchange
 from ocmconsole.server.django_handler import Handle
 from ocmconsole.server.exchange import Exchange, Judge
@@ -82,7 +82,7 @@ class RequestThreads:
         share = min(threads, max(2, threads // SHARE_OF_THREADS)) if listener == API else threads
         self.callers = request_limits.Callers(share)
         self.held_back = limit_records.Tally()
-        self.streams: dict[asyncio.Task[None], Callable[[], object]] = {}  # and what ends each
+        self.streams: dict[Any, Callable[[], object]] = {}  # their tasks or themselves, and what ends each
         self.is_stopping = False
 
     async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
@@ -107,6 +107,12 @@ class RequestThreads:
             # The server waits no longer. Its thread may still finish the work, so any answer could be wrong.
             if not abort(scope):
                 raise
+
+    def take(self, scope: HTTPScope, body: bytes, wire: direct_answers.Answering) -> bool:
+        """As ``direct_answers.take``, for a request that has come whole."""
+        if self.leases is None or self.is_stopping:
+            return False
+        return direct_answers.take(self.callers, self.leases, self.streams, scope, body, wire)
 
     async def _live(self, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
         """The lifespan protocol of ASGI."""

@@ -24,6 +24,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -34,9 +35,11 @@ from ocmconsole.server import addresses, tls
 from ocmconsole.server.intake import ANSWER, HAS_WHOLE_BODY, IS_GONE, SINK
 
 if TYPE_CHECKING:
-    from uvicorn._types import ASGI3Application, ASGIReceiveCallable, ASGISendCallable, Scope
+    from uvicorn._types import ASGI3Application, ASGIReceiveCallable, ASGISendCallable, HTTPScope, Scope
 
 Headers = list[tuple[bytes, bytes]]
+# A scope, its body, and how it is answered. Whether it will be.
+Take = Callable[["HTTPScope", bytes, "DirectAnswer"], bool]
 
 KEEP_ALIVE_SECONDS = 620  # longer than an agent's pause between two requests and than a proxy keeps an idle connection
 HEAD_SECONDS = 30.0  # for a TLS handshake, and again for the head of a request
@@ -49,7 +52,10 @@ logger = logging.getLogger(__name__)
 
 
 class Application(Protocol):
-    """An ASGI application that can end its streams when the server wants to stop."""
+    """An ASGI application that can end its streams when the server wants to stop.
+
+    One that has a method ``take`` as well may answer a request that has come whole without a task (``Take``).
+    """
 
     async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None: ...
 
@@ -74,6 +80,10 @@ class Connection(HttpToolsProtocol):
     peer_certificate: bytes | None = None
     is_local = False
     answering: RequestResponseCycle | None = None
+    on_gone: Callable[[], None] | None = None
+    has_begun = True  # what is answered was given to the application
+    is_reading = False  # of what has come at one time
+    take: Take | None = None
     listener: Listener | None = None
     head_bytes = 0
     head_is_read = False
@@ -88,7 +98,11 @@ class Connection(HttpToolsProtocol):
         self._await_head()
 
     def data_received(self, data: bytes) -> None:
+        self.is_reading = True
         super().data_received(data)
+        self.is_reading = False
+        if not self.has_begun:
+            self._begin()
         if self.answering is None or self.answering.response_complete:
             self._await_head()
 
@@ -132,10 +146,25 @@ class Connection(HttpToolsProtocol):
         if self.head_bytes > LARGEST_HEAD:
             raise HeadTooLargeError
 
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
-        self.answering = cycle
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:  # noqa: ARG002 - uvicorn's own
+        """A request begins when all of its bytes that have come are read, so that one that is whole is known to be."""
+        self.answering, self.has_begun = cycle, False
         if self.listener is not None and self.listener.is_draining:
             cycle.keep_alive = False
+        if not self.is_reading:
+            self._begin()
+
+    def _begin(self) -> None:
+        """Answer at once, or by a task."""
+        self.has_begun, cycle = True, self.answering
+        if cycle is None:
+            return
+        if self.take is not None and not (cycle.more_body or cycle.disconnected):  # noqa: SIM102 - two thoughts
+            if self.take(cycle.scope, bytes(cycle.body), DirectAnswer(self, cycle)):
+                return
+        self.begin_task(cycle, self.app)
+
+    def begin_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         extensions: dict[str, object] = cycle.scope["extensions"]  # type: ignore[assignment] # as above
         seen = weakref.ref(cycle)  # whose scope this is
         extensions[HAS_WHOLE_BODY] = lambda: (found := seen()) is not None and not found.more_body
@@ -205,6 +234,60 @@ class Connection(HttpToolsProtocol):
         if self.answering is not None and not self.answering.response_complete:
             self.answering.disconnected = True
             self.answering.message_event.set()
+        if (on_gone := self.on_gone) is not None:
+            self.on_gone = None
+            on_gone()
+
+
+class DirectAnswer:
+    """To one request that an application has taken: whole, a stream without a task, or the ordinary way after all."""
+
+    __slots__ = ("connection", "cycle")
+
+    def __init__(self, connection: Connection, cycle: RequestResponseCycle) -> None:
+        self.connection, self.cycle = connection, cycle
+
+    def ordinary(self) -> None:
+        self.connection.begin_task(self.cycle, self.connection.app)
+
+    def whole(self, headers: Headers, body: bytes) -> None:
+        """A 200."""
+        if not _answer_at_once(self.cycle, headers, body) and not self.cycle.disconnected:  # the client does not read
+            self.connection.begin_task(self.cycle, partial(_send, headers, body))
+
+    def begin(self, headers: Headers, gone: Callable[[], None]) -> bool:
+        """A 200 in chunks, of which the head is sent; ``gone`` is called if the client hangs up before ``finish``.
+
+        False, with nothing written, where the ordinary way is needed.
+        """
+        cycle = self.cycle
+        if cycle.flow.write_paused or cycle.response_started or cycle.disconnected:
+            return False
+        cycle.response_started = cycle.chunked_encoding = True
+        cycle.transport.write(b"".join((*_head(cycle, headers), b"transfer-encoding: chunked\r\n\r\n")))
+        self.connection.on_gone = gone
+        return True
+
+    def write(self, chunks: Sequence[bytes]) -> bool:
+        return _write_chunks(self.cycle, chunks)
+
+    async def room(self) -> None:
+        await self.cycle.flow.drain()
+
+    def finish(self) -> None:
+        cycle = self.cycle
+        self.connection.on_gone = None
+        if cycle.disconnected or cycle.response_complete:
+            return
+        cycle.response_complete = True
+        cycle.message_event.set()
+        cycle.transport.write(b"0\r\n\r\n")
+        if not cycle.keep_alive:
+            cycle.transport.close()
+        cycle.on_response()
+
+    def cut(self) -> None:
+        self.connection.abort()
 
 
 def _answer_at_once(cycle: RequestResponseCycle, headers: Headers, body: bytes) -> bool:
@@ -214,16 +297,28 @@ def _answer_at_once(cycle: RequestResponseCycle, headers: Headers, body: bytes) 
     """
     if cycle.flow.write_paused or cycle.more_body or cycle.response_started or cycle.disconnected:
         return False
-    lines = [b"%b: %b\r\n" % header for header in (*cycle.default_headers, *headers)]
-    if not cycle.keep_alive:
-        lines.append(b"connection: close\r\n")
     cycle.response_started = cycle.response_complete = True
     cycle.message_event.set()
-    cycle.transport.write(b"".join((STATUS_LINE[200], *lines, b"\r\n", body)))
+    cycle.transport.write(b"".join((*_head(cycle, headers), b"\r\n", body)))
     if not cycle.keep_alive:
         cycle.transport.close()
     cycle.on_response()
     return True
+
+
+def _head(cycle: RequestResponseCycle, headers: Headers) -> list[bytes]:
+    lines = [STATUS_LINE[200], *(b"%b: %b\r\n" % header for header in (*cycle.default_headers, *headers))]
+    if not cycle.keep_alive:
+        lines.append(b"connection: close\r\n")
+    return lines
+
+
+async def _send(
+    headers: Headers, body: bytes, _scope: Scope, _receive: ASGIReceiveCallable, send: ASGISendCallable
+) -> None:
+    """An application that knows its answer: a 200."""
+    await send({"type": "http.response.start", "status": 200, "headers": headers, "trailers": False})
+    await send({"type": "http.response.body", "body": body, "more_body": False})
 
 
 def _write_chunks(cycle: RequestResponseCycle, chunks: Sequence[bytes]) -> bool:
@@ -288,6 +383,7 @@ class Listener(uvicorn.Server):
             )
         )
         self.app = app
+        self.take: Take | None = getattr(app, "take", None)
         self.listening = listening
         self.is_ready = asyncio.Event()
         self.is_draining = False
@@ -304,7 +400,7 @@ class Listener(uvicorn.Server):
 
     def _connection(self) -> Connection:
         connection = Connection(config=self.config, server_state=self.server_state, app_state={})
-        connection.listener = self
+        connection.listener, connection.take = self, self.take
         return connection
 
     def _tls(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from tests.bench import falling_silent, machine, pages, placing, rows, seeds, sustaining
+from tests.bench import falling_silent, fleets, machine, pages, placing, rows, seeds, sustaining
 from tests.bench.goals import GOALS
 from tests.bench.row import Row
 from tests.bench.seeds import Seeds
@@ -54,14 +54,16 @@ def main() -> None:
 def _measure(database: str, scale: rows.Scale, run: dict[str, Any], *, quick: bool) -> None:
     with seeds.of(database) as made:
         began = time.monotonic()
-        seed = made.seed(scale.clusters)
+        parts = _chosen("BENCH_ONLY", tuple(PARTS))
+        clusters = scale.fleet if FLEETS.keys() >= set(parts) else scale.clusters
+        seed = made.seed(clusters)
         run["durability"][database] = seed.durability
         kept = ", ".join(f"{name} {value}" for name, value in seed.durability.items())
-        tell(f"\n{database}: {kept}; seeded with {scale.clusters} clusters")
+        tell(f"\n{database}: {kept}; seeded with {clusters} clusters")
         began = _took(run, f"{database} seed", began)
         tell(HEADER)
-        for part in _chosen("BENCH_ONLY", tuple(PARTS)):
-            run["rows"] += [told(row, database) for row in PARTS[part](made, scale, quick)]
+        for part in parts:
+            run["rows"] += [told(row, database) for row in (PARTS | FLEETS)[part](made, scale, quick)]
             began = _took(run, f"{database} {part}", began)
 
 
@@ -87,6 +89,13 @@ PARTS: dict[str, Callable[[Seeds, rows.Scale, bool], Iterator[Row]]] = {
     "pages": lambda made, scale, _quick: pages.measure(made, scale),
     "fleet": lambda made, scale, _quick: sustaining.measure(made, scale),
     "placements": _placements,
+}
+
+# Of ``BENCH_FLEET`` clusters, for many minutes each: measured only where they are named.
+FLEETS: dict[str, Callable[[Seeds, rows.Scale, bool], Iterator[Row]]] = {
+    "held": lambda made, scale, _quick: fleets.held(made, scale),
+    "restarted": lambda made, scale, _quick: fleets.restarted(made, scale),
+    "returned": lambda made, scale, _quick: fleets.returned(made, scale),
 }
 
 

@@ -57,6 +57,13 @@ class Caller:
         self.begin(method, path, body, **headers)
         return self.end()
 
+    def must_bytes(self, path: str, **headers: str) -> bytes:
+        """Raises UnexpectedError."""
+        status, answer = self.ask("GET", path, None, **headers)
+        if status >= 300:
+            raise UnexpectedError(f"GET {path}: {status} {answer[:300]!r}")
+        return answer
+
     def must(self, method: str, path: str, doc: Doc | None = None, *, media: str = JSON) -> Doc:
         """A document in JSON and the answer's. Raises UnexpectedError for a refusal."""
         body = None if doc is None else json.dumps(doc).encode()

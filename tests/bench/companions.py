@@ -33,6 +33,7 @@ Doc = dict[str, Any]
 ROOT = Actor(user="root", groups=(MASTERS, AUTHENTICATED))
 TEMPLATE = "bench-template-cluster"  # a text that occurs in no object of another one
 AGENT = "bench"  # the name of every cluster's agent
+RENEWER = "registration"  # by which its program is known in managedFields
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,7 @@ class Template:
             if kind in {MANAGED_CLUSTER, LEASE}
         }
         numbers = count(1)
+        kept[LEASE]["managedFields"] = _renewed(kept[LEASE]["managedFields"])
         copied = [_copied(next(numbers), row) for kind, row in rows if kind not in kept]
         with transaction.atomic(), writing():
             for _, row in rows:
@@ -86,6 +88,15 @@ class Template:
     def insert(self, clusters: Sequence[tuple[int, str]]) -> None:
         for each in self.copied:
             insert(each.table, each.columns, (each.row(name, number) for number, name in clusters))
+
+
+def _renewed(fields: list[Doc]) -> list[Doc]:
+    """Of a lease that its agent has renewed before, as every lease of a fleet that is there."""
+    left = [{**entry, "fieldsV1": entry["fieldsV1"] | {"f:spec": {**entry["fieldsV1"]["f:spec"]}}} for entry in fields]
+    for entry in left:
+        entry["fieldsV1"]["f:spec"].pop("f:renewTime")
+    agent = {**left[0], "manager": RENEWER, "fieldsV1": {"f:spec": {"f:renewTime": {}}}}
+    return [*left, agent]
 
 
 def _objects(kind: Kind) -> Iterator[Resource]:

@@ -24,6 +24,7 @@ PATIENCE = 600.0  # seconds
 LOOK = 0.5  # seconds between two looks at whether the servers rest
 YARDSTICK = {"metadata": {"name": "yardstick", "labels": {f"label-{number}": "value" for number in range(40)}}}
 ROUNDS = 20_000  # of the yardstick, some 0.1 s
+asking: set[int] = set()  # processes that ask, whose CPU time and memory are not the hub's
 
 
 def cpu_seconds() -> float:
@@ -38,7 +39,7 @@ def _descendants(stats: dict[int, tuple[int, int]]) -> Iterator[int]:
         children.setdefault(parent, []).append(pid)
     waiting = [os.getpid()]
     while waiting:
-        found = children.get(waiting.pop(), [])
+        found = [pid for pid in children.get(waiting.pop(), []) if pid not in asking]
         yield from found
         waiting += found
 

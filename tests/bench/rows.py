@@ -110,11 +110,11 @@ def intake(bench: Bench) -> Iterator[Row]:
 def _joining(bench: Bench, numbers: range) -> Iterator[None]:
     bootstrap, admin = bench.bootstrap(), bench.admin()
     for number in numbers:
-        bench.agents.append(_joined(bench.hub, f"agent-{number}", bootstrap, admin))
+        bench.agents.append(joined(bench.hub, f"agent-{number}", bootstrap, admin))
         yield
 
 
-def _joined(hub: Hub, name: str, bootstrap: Caller, admin: Caller) -> Agent:
+def joined(hub: Hub, name: str, bootstrap: Caller, admin: Caller) -> Agent:
     """The whole way of one agent, with the person who lets it in."""
     asking = fleet.Agent(fleet.Fleet(hub), name, f"{name}-csr", name)
     bootstrap.must("POST", CLUSTERS, cluster(name))

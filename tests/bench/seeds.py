@@ -1,8 +1,12 @@
-"""Hubs that have thousands of clusters when they start: seeded once for each database and number, then copied."""
+"""Hubs that have thousands of clusters when they start: seeded once for each database and number, then copied.
+
+``BENCH_SEEDS`` names a folder in which seeds stay for the next run, which takes them as they are.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -23,6 +27,7 @@ from tests.hub import Hub
 # What is measured is the hub, not its patience with one caller.
 WITHOUT_LIMITS = {f"LIMIT_{name}": "0" for name in ("REQUESTS", "IN_FLIGHT", "WATCHES", "TOKEN_OBJECTS")}
 AGENTS = "agents.jsonl"  # in the home: name, certificate and key of each agent that may speak
+SAID = "durability.json"  # in the home of a seed that is whole
 LONGEST = 1_800.0  # seconds for a seed
 
 
@@ -37,9 +42,11 @@ class Seed:
 
 @dataclass
 class Seeds:
-    """For one database: its servers, which all parts share, and what was seeded there."""
+    """For one database: its servers, which all parts share, and what was seeded there, in ``kept``."""
 
     folder: Path
+    kept: Path
+    name: str
     postgres: str = ""
     redis: str = ""
     made: dict[int, Seed] = field(default_factory=dict)
@@ -52,12 +59,15 @@ class Seeds:
         return self.made[clusters]
 
     def _seeded(self, clusters: int) -> Seed:
-        home, database = self.folder / f"seed-{clusters}", f"seed_{clusters}"
+        home, database = self.kept / f"{self.name}-{clusters}", f"seed_{clusters}"
+        if (said := home / SAID).exists():
+            return Seed(home, database, json.loads(said.read_text()))
         urls = {"DATABASE_URL": servers.create_database(self.postgres, database)} if self.postgres else {}
         hub = hubs.prepare(home, CONTROLLERS="inline", **urls)
         code = f"from tests.bench import crowd; crowd.seed({clusters}, {str(home / AGENTS)!r})"
-        said = hub.manage("shell", "-c", code, seconds=LONGEST).splitlines()[-1]
-        return Seed(home, database, json.loads(said))
+        durability = json.loads(hub.manage("shell", "-c", code, seconds=LONGEST).splitlines()[-1])
+        said.write_text(json.dumps(durability))
+        return Seed(home, database, durability)
 
     @contextmanager
     def hub(self, clusters: int, first: Callable[[Hub], object] = lambda _: None, **settings: str) -> Iterator[Hub]:
@@ -89,13 +99,15 @@ def drop_database(url: str, name: str) -> None:
 def of(database: str) -> Iterator[Seeds]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ocmconsole-bench-")))
+        kept = Path(os.environ["BENCH_SEEDS"]) if os.environ.get("BENCH_SEEDS") else None
         if database != "postgres":
-            yield Seeds(folder)
+            yield Seeds(folder, kept or folder, database)
             return
-        url = stack.enter_context(servers.postgres(durable=True))
+        url = stack.enter_context(servers.postgres(durable=True, kept=kept and kept / "postgres"))
         yield Seeds(
-            folder, urlsplit(url)._replace(path="/postgres").geturl(), stack.enter_context(servers.redis_server())
-        )
+            folder, kept or folder, database, urlsplit(url)._replace(path="/postgres").geturl(),
+            stack.enter_context(servers.redis_server()),
+        )  # fmt: skip
 
 
 def agents(hub: Hub) -> list[dict[str, Any]]:

@@ -42,6 +42,7 @@ _COLUMNS = ("revision", "resource", "verb", "namespace", "name", "wire", "before
 _SINCE = """SELECT revision, resource, verb, namespace, name, wire, before FROM kubeapi_change
             WHERE resource IN ({marks}) AND revision > %s ORDER BY revision LIMIT %s"""
 _CUT = "SELECT MAX(revision) FROM kubeapi_compaction WHERE resource IN ({marks}) AND revision > %s"
+_NEWEST = "SELECT MAX(revision) FROM kubeapi_change WHERE resource = %s"
 Columns = tuple[int, str, str, str, str, str, str]
 BEFORE = "before"  # what the document before is bound to when it is encrypted, besides its change
 STEP = 200  # changes removed in one transaction; the largest have 6 MiB
@@ -200,6 +201,17 @@ def cut_before(resources: Collection[str], after: int) -> int | None:
     names = sorted(resources)
     cuts = plain_sql.rows(_CUT.format(marks=plain_sql.marks(names)), *names, after)
     return None if cuts[0][0] is None else int(cuts[0][0])
+
+
+def newest_of_each() -> dict[str, int]:
+    """By resource its newest change in the log, of those whose changes are kept as long as usual: not of leases."""
+    found = {}
+    for kind in kinds.all_kinds():
+        if kind.retention_seconds >= kinds.USUAL_RETENTION:
+            newest = plain_sql.rows(_NEWEST, kind.resource)[0][0]
+            if newest is not None:
+                found[kind.resource] = int(newest)
+    return found
 
 
 def newest_revision() -> int:

@@ -119,17 +119,24 @@ class ChangeSubscriber:
     """One stream's bounded queue. None in the queue ends the stream.
 
     ``push`` is there while the stream waits for the queue: it takes changes at once, and returns how many it took. Its
-    second argument is how often rights had changed.
+    second argument is how often rights had changed. ``wake`` is called when something was put into the queue, of a
+    stream that has no task which waits for it.
     """
 
     topic: Topic
     push: Callable[[list[ChangeEntry], int], int] | None = None
+    wake: Callable[[], None] | None = None
     queue: asyncio.Queue[list[ChangeEntry] | None] = field(default_factory=lambda: asyncio.Queue(QUEUE_LENGTH))
 
     def cut(self) -> None:
         while not self.queue.empty():
             self.queue.get_nowait()
-        self.queue.put_nowait(None)
+        self.put(None)
+
+    def put(self, batch: list[ChangeEntry] | None) -> None:
+        self.queue.put_nowait(batch)
+        if self.wake is not None:
+            self.wake()
 
 
 @dataclass(eq=False, slots=True)
@@ -174,6 +181,18 @@ class Follower:
     async def subscribe(self, topic: Topic) -> AsyncIterator[ChangeSubscriber]:
         """A queue that gets every change of the topic that is committed after this returns."""
         await self._until_started()
+        listener = self.listen(topic)
+        try:
+            yield listener
+        finally:
+            self.forget(listener)
+
+    @property
+    def is_started(self) -> bool:
+        return self._started.done()
+
+    def listen(self, topic: Topic) -> ChangeSubscriber:
+        """As ``subscribe``, of a follower that has started, until ``forget``."""
         listener = ChangeSubscriber(topic)
         if topic not in self._listeners:
             self._listeners[topic] = set()
@@ -181,10 +200,7 @@ class Follower:
             self._left.pop(topic.resource, None)
             self._recent.begin(topic.resource, self.revision)
         self._listeners[topic].add(listener)
-        try:
-            yield listener
-        finally:
-            self._forget(listener)
+        return listener
 
     @asynccontextmanager
     async def notices(self) -> AsyncIterator[NoticeSubscriber]:
@@ -213,7 +229,7 @@ class Follower:
         if not self._started.done():
             await asyncio.shield(self._started)
 
-    def _forget(self, listener: ChangeSubscriber) -> None:
+    def forget(self, listener: ChangeSubscriber) -> None:
         listeners = self._listeners.get(listener.topic, set())
         listeners.discard(listener)
         if not listeners and self._listeners.pop(listener.topic, None) is not None:
@@ -229,6 +245,7 @@ class Follower:
 
     async def _run(self) -> None:
         self.revision, self.rights, self._noticed = await self._first()
+        await self._expect_watches()
         self._started.set_result(None)
         change_log.wakers.add(self._wake)
         remote = self._loop.create_task(self._follow_redis()) if settings.OCMCONSOLE_REDIS_URL else None
@@ -245,6 +262,17 @@ class Follower:
             change_log.wakers.discard(self._wake)
             if remote is not None:
                 remote.cancel()
+
+    async def _expect_watches(self) -> None:
+        """Keep what changes from the start on: agents whose watches another process has ended come at once.
+
+        Where a resource has not changed since its newest entry, there is nothing that they would have to read.
+        """
+        with suppress(DatabaseFailure):
+            for resource, newest in (await in_thread(change_log.newest_of_each)).items():
+                self._heard[resource] += 0
+                self._left[resource] = self._loop.time()
+                self._recent.begin(resource, min(newest, self.revision))
 
     async def _first(self) -> Head:
         """Where log and audit end now; waits for a database that is away."""
@@ -298,8 +326,8 @@ class Follower:
             if not asked.issuperset(self._heard):
                 continue  # a stream that was opened meanwhile may be due what this look has left out
             self._cut_off(found.cuts)
+            self.rights = max(self.rights, found.head.rights)
             if found.reached > self.revision:
-                self.rights = found.head.rights
                 self._publish(found.reached, found.entries)
             if found.notices:
                 self._notify(found.notices)
@@ -347,10 +375,10 @@ class Follower:
         if listener.queue.full():
             self._cut(listener)
         else:
-            listener.queue.put_nowait(batch[taken:] if taken else batch)
+            listener.put(batch[taken:] if taken else batch)
 
     def _cut(self, listener: ChangeSubscriber) -> None:
-        self._forget(listener)
+        self.forget(listener)
         listener.cut()
 
     def _notify(self, notices: list[Notice]) -> None:

@@ -168,8 +168,7 @@ class Stream:
 
     async def events(self) -> AsyncIterator[bytes]:
         """Lines of the watch, but for those that go into the sink: these come after all that were asked for before."""
-        lasting = self.scope.options.timeout or random.uniform(*LONGEST_SECONDS)  # noqa: S311 - spreads reconnects
-        ends = monotonic() + lasting
+        ends = monotonic() + lasting(self)
         with open_watches.noted(self.scope, self.watcher):
             async with follower.follower().subscribe(self.topic) as self.listener:
                 try:
@@ -179,7 +178,11 @@ class Stream:
                         async for line in _follow(self, self.listener, ends):
                             yield line
                 except stored_text.Unreadable as error:
-                    yield _error(error)
+                    yield error_line(error)
+
+    def is_due(self, rights: int) -> bool:
+        """Whether it must be asked again if the watch may go on: rights have changed, or it is not known how often."""
+        return self.judged < 0 or rights > self.judged
 
     def push(self, batch: Sequence[ChangeEntry], rights: int) -> int:
         """Write changes to a client that has everything before them; returns how many need nothing more.
@@ -194,7 +197,7 @@ class Stream:
             size = 0
             while done < len(batch) and size < PUSHED_BYTES:
                 try:
-                    line = _event(self, batch[done])
+                    line = event(self, batch[done])
                 except stored_text.Unreadable:  # said, and the stream ended, where it is taken from the queue
                     self.position = batch[done].revision - 1
                     sink(lines)
@@ -206,6 +209,11 @@ class Stream:
             if lines:
                 sink(lines)
         return done
+
+
+def lasting(stream: Stream) -> float:
+    """Seconds after which a watch ends."""
+    return float(stream.scope.options.timeout or random.uniform(*LONGEST_SECONDS))  # noqa: S311 - spreads reconnects
 
 
 def _topic(scope: WatchScope) -> follower.Topic:
@@ -234,7 +242,7 @@ async def _catch_up(stream: Stream) -> AsyncIterator[bytes]:
             lines = [_too_old(stream, cut)]
             stream.is_over = True
     if named > head:  # D21: 410 for a client that has seen a future which a restore removed
-        lines = [_error(errors.Expired(f"too large resource version: {named} ({head})"))]
+        lines = [error_line(errors.Expired(f"too large resource version: {named} ({head})"))]
         stream.is_over = True
     for line in lines:
         yield line
@@ -278,10 +286,10 @@ async def _replay(stream: Stream) -> AsyncIterator[bytes]:
         async for past in _replay_log(stream):
             yield past
         return
-    if recent and not await _is_still_allowed(stream, followed.rights):
+    if recent and not await is_still_allowed(stream, followed.rights):
         return
     for entry in recent:
-        if line := _event(stream, entry):
+        if line := event(stream, entry):
             yield line
 
 
@@ -299,11 +307,11 @@ async def _replay_log(stream: Stream) -> AsyncIterator[bytes]:
             stream.is_over = True
             return
         for entry in entries:
-            if line := _event(stream, entry):
+            if line := event(stream, entry):
                 yield line
 
 
-async def _is_still_allowed(stream: Stream, rights: int) -> bool:
+async def is_still_allowed(stream: Stream, rights: int) -> bool:
     """Asks only where rights have changed since the last answer; a no ends the stream."""
     if rights > stream.judged:
         stream.is_over = not await stream.may_go_on()
@@ -312,7 +320,7 @@ async def _is_still_allowed(stream: Stream, rights: int) -> bool:
 
 
 def _too_old(stream: Stream, cut: int) -> bytes:
-    return _error(errors.Expired(f"too old resource version: {stream.position} ({cut})"))
+    return error_line(errors.Expired(f"too old resource version: {stream.position} ({cut})"))
 
 
 async def _follow(stream: Stream, listener: follower.ChangeSubscriber, ends: float) -> AsyncIterator[bytes]:
@@ -323,16 +331,16 @@ async def _follow(stream: Stream, listener: follower.ChangeSubscriber, ends: flo
             return
         if monotonic() - checked >= RECHECK_SECONDS:
             checked, stream.judged = monotonic(), -1
-        if (batch or stream.judged < 0) and not await _is_still_allowed(stream, follower.follower().rights):
+        if (batch or stream.judged < 0) and not await is_still_allowed(stream, follower.follower().rights):
             return
         for entry in batch:
-            if line := _event(stream, entry):
+            if line := event(stream, entry):
                 yield line
         if stream.scope.options.bookmarks and monotonic() - marked > BOOKMARK_SECONDS:
             marked = monotonic()
-            yield _here(stream, listener)
+            yield here(stream)
     if stream.scope.options.bookmarks:
-        yield _here(stream, listener)
+        yield here(stream)
 
 
 async def _next(stream: Stream, listener: follower.ChangeSubscriber, seconds: float) -> list[ChangeEntry] | None:
@@ -347,14 +355,14 @@ async def _next(stream: Stream, listener: follower.ChangeSubscriber, seconds: fl
         listener.push = None
 
 
-def _here(stream: Stream, listener: follower.ChangeSubscriber) -> bytes:
+def here(stream: Stream) -> bytes:
     """A bookmark. Where nothing waits, everything that the log had for this watcher up to the follower was seen."""
-    if listener.queue.empty():
+    if stream.listener is not None and stream.listener.queue.empty():
         stream.position = max(stream.position, follower.follower().revision)
     return _bookmark(stream)
 
 
-def _event(stream: Stream, entry: ChangeEntry) -> bytes | None:
+def event(stream: Stream, entry: ChangeEntry) -> bytes | None:
     """The change as this watcher sees it, or None (W12, W139: leaving the selection is DELETED, entering it ADDED)."""
     if entry.revision <= stream.position:
         return None
@@ -440,5 +448,5 @@ def _bookmark(stream: Stream, annotations: Doc | None = None) -> bytes:
     return orjson.dumps({"type": "BOOKMARK", "object": doc}) + b"\n"
 
 
-def _error(error: errors.ApiError) -> bytes:
+def error_line(error: errors.ApiError) -> bytes:
     return orjson.dumps({"type": "ERROR", "object": error.status()}) + b"\n"

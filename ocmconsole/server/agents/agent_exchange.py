@@ -10,18 +10,18 @@ from contextlib import nullcontext
 from functools import partial
 from http import HTTPStatus
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ocmconsole.kubeapi import clock
-from ocmconsole.kubeapi.access import authentication, request_limits
+from ocmconsole.kubeapi.access import request_limits
 from ocmconsole.kubeapi.health import metrics
-from ocmconsole.kubeapi.watch import follower, streams
+from ocmconsole.kubeapi.watch import streams
 from ocmconsole.kubeapi.watch.open_watches import Watcher
 from ocmconsole.server import intake
-from ocmconsole.server.agents import lease_path, watch_path
+from ocmconsole.server.agents import direct_answers, lease_path, watch_path
 from ocmconsole.server.exchange import Exchange
 from ocmconsole.server.listeners import API
-from ocmconsole.server.reply import Headers, extension
+from ocmconsole.server.reply import extension
 from ocmconsole.server.request_environ import environ_of
 
 if TYPE_CHECKING:
@@ -47,6 +47,9 @@ class AgentExchange(Exchange):
 
     async def answer(self) -> None:
         """An agent's lease and its watches by paths of their own, anything else by Django. Raises ClientGoneError."""
+        if (visit := extension(self.scope, direct_answers.VISIT)) is not None:
+            await self._answer_counted(visit)
+            return
         asked = lease_path.recognise(self.scope)
         watch = watch_path.recognise(self.scope) if asked is None else None
         if asked is not None:
@@ -58,12 +61,31 @@ class AgentExchange(Exchange):
         else:
             await super().answer()
 
+    async def _answer_counted(self, visit: request_limits.Visit) -> None:
+        """What ``direct_answers`` has counted and left: a lease for Django, a watch that is due something first."""
+        watch = watch_path.recognise(self.scope)
+        try:
+            if watch is not None:
+                await self._answer_watch(watch, visit)
+            else:
+                await self._answer_by_django(visit)
+        except request_limits.HeldBackError as error:
+            self._note(visit, error.limit)
+            await self.hold_back(error)
+        finally:
+            visit.leave()
+
+    async def _answer_by_django(self, visit: request_limits.Visit) -> None:
+        status = await self.answer_by_django(environ_of(self.scope, self.application.listener), visit)
+        if visit.digest is not None and status == HTTPStatus.UNAUTHORIZED:
+            self.leases.leases.forget(visit.digest)
+
     async def _answer_agent(self, asked: lease_path.AgentRequest, visit: request_limits.Visit) -> None:
         """By the lease path, or else as any other."""
         began = monotonic()
         answer = await self._agents_answer(asked, visit)
         if answer is not None:
-            headers, at_once = _headers_of_object(answer), extension(self.scope, intake.ANSWER)
+            headers, at_once = direct_answers.headers_of_object(answer), extension(self.scope, intake.ANSWER)
             if at_once is None or not at_once(headers, answer):
                 await self.start(HTTPStatus.OK, headers)
                 await self.send_body(answer, more=False)
@@ -71,9 +93,7 @@ class AgentExchange(Exchange):
                 self.span.answered(HTTPStatus.OK)
             metrics.count_request(API, self.scope["method"], HTTPStatus.OK, monotonic() - began)
             return
-        status = await self.answer_by_django(environ_of(self.scope, self.application.listener), visit)
-        if visit.digest is not None and status == HTTPStatus.UNAUTHORIZED:
-            self.leases.leases.forget(visit.digest)
+        await self._answer_by_django(visit)
 
     async def _answer_watch(self, asked: watch_path.AgentWatch, visit: request_limits.Visit) -> None:
         """By the watch path, or else as any other."""
@@ -85,15 +105,9 @@ class AgentExchange(Exchange):
         if digest is None or standing is None:
             await self.answer_by_django(environ_of(self.scope, self.application.listener), visit)
             return
-        self._settle(visit, digest, agent)
+        direct_answers.settle(self.leases, visit, digest, agent)
 
-        async def may_go_on() -> bool:
-            agent = self.leases.leases.find(digest, asked.certificate)
-            if await self.leases.standing(agent, asked.asked) is not None:
-                return True
-            environ = environ_of(self.scope, self.application.listener)
-            return await follower.in_thread(authentication.may_still, environ, asked.asked, deleting=False)
-
+        may_go_on = direct_answers.asking(self.leases, digest, asked, self.scope)
         watcher = Watcher(visit.payer.name, asked.program, clock.now())
         stream = streams.Stream(asked.scope, may_go_on, judged=standing.rights, standing=standing, watcher=watcher)
         visit.leave()
@@ -114,16 +128,8 @@ class AgentExchange(Exchange):
         body = await self._small_body() if asked.is_write else b""
         answer = await self.leases.answer(agent, asked, body)
         if answer is not None:
-            self._settle(visit, digest, agent)
+            direct_answers.settle(self.leases, visit, digest, agent)
         return answer
-
-    def _settle(self, visit: request_limits.Visit, digest: bytes, agent: Any) -> None:
-        """Charge who was answered without Django; who is new is known from now on."""
-        if visit.account.name:
-            visit.account.spend(lease_path.CPU_SECONDS)
-        else:
-            visit.settle(agent.actor, lease_path.NEW_CPU_SECONDS, is_refused=False)
-        self.leases.leases.keep(digest, agent)
 
     async def _small_body(self) -> bytes:
         """Of ``lease_path.LARGEST_BODY`` at most, as the head declares; the ordinary path receives it once more.
@@ -150,12 +156,3 @@ def _again(message: ASGIReceiveEvent, receive: ASGIReceiveCallable) -> ASGIRecei
         return left.pop() if left else await receive()
 
     return received
-
-
-def _headers_of_object(body: bytes) -> Headers:
-    """Of an object in JSON, as ``responses.respond`` and ``_whole`` make them."""
-    return [
-        (b"cache-control", b"no-cache, private"),
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(body)).encode()),
-    ]

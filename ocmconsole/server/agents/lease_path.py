@@ -185,8 +185,10 @@ Answer = TypeVar("Answer")
 
 @dataclass(slots=True, eq=False)
 class _Waiting(Generic[Item, Answer]):
+    """``done`` gets the answer on the event loop; it raises nothing."""
+
     item: Item
-    answer: asyncio.Future[Answer | None]
+    done: Callable[[Answer | None], object]
 
 
 class _Batches(Generic[Item, Answer]):
@@ -202,14 +204,16 @@ class _Batches(Generic[Item, Answer]):
     def is_full(self) -> bool:
         return len(self.waiting) >= MOST_WAITING
 
-    def add(self, item: Item) -> asyncio.Future[Answer | None]:
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Answer | None] = loop.create_future()
-        self.waiting.append(_Waiting(item, answer))
+    def add(self, item: Item, done: Callable[[Answer | None], object]) -> None:
+        self.waiting.append(_Waiting(item, done))
         if not self.is_due:
             self.is_due = True
-            loop.call_at(self.began + self.window, self._begin)
-        return answer
+            asyncio.get_running_loop().call_at(self.began + self.window, self._begin)
+
+    async def ask(self, item: Item) -> Answer | None:
+        answer: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
+        self.add(item, lambda found: None if answer.done() else answer.set_result(found))
+        return await answer
 
     def _begin(self) -> None:
         loop = asyncio.get_running_loop()
@@ -238,11 +242,14 @@ class _Batches(Generic[Item, Answer]):
 
     def _finish(self, batch: list[_Waiting[Item, Answer]], answers: list[Answer | None]) -> None:
         for each, answer in zip(batch, answers, strict=True):
-            if not each.answer.done():
-                each.answer.set_result(answer)
+            each.done(answer)
         self.is_due = bool(self.waiting)
         if self.is_due:
             asyncio.get_running_loop().call_at(self.began + self.window, self._begin)
+
+
+def _small(answer: bytes | None) -> bytes | None:
+    return answer if answer is not None and len(answer) <= LARGEST_ANSWER else None
 
 
 class LeasePath:
@@ -264,18 +271,31 @@ class LeasePath:
             else not self._reads.is_full()
         )
 
-    async def answer(self, agent: Any, asked: AgentRequest, body: bytes) -> bytes | None:
-        """The object, or None where the ordinary path must answer. ``agent`` is as ``Leases.find`` says."""
+    def begin(self, agent: Any, asked: AgentRequest, body: bytes, done: Callable[[bytes | None], object]) -> None:
+        """``done`` gets the object, or None where the ordinary path must answer; ``agent`` is of ``Leases.find``."""
         if asked.is_write:
-            return await self._writes.add(Renewing(agent, asked.namespace, body, asked.media, asked.manager))
-        answer = await self._reads.add((agent, asked.namespace))
-        return answer if answer is not None and len(answer) <= LARGEST_ANSWER else None
+            self._writes.add(Renewing(agent, asked.namespace, body, asked.media, asked.manager), done)
+        else:
+            self._reads.add((agent, asked.namespace), lambda found: done(_small(found)))
+
+    async def answer(self, agent: Any, asked: AgentRequest, body: bytes) -> bytes | None:
+        """As ``begin``."""
+        answer: asyncio.Future[bytes | None] = asyncio.get_running_loop().create_future()
+        self.begin(agent, asked, body, lambda found: None if answer.done() else answer.set_result(found))
+        return await answer
+
+    def begin_watch(self, agent: Any, asked: Attributes, done: Callable[[Standing | None], object]) -> bool:
+        """``done`` gets what ``standing`` returns; whether it will."""
+        if outages.state.away or self._watches.is_full():
+            return False
+        self._watches.add((agent, asked), done)
+        return True
 
     async def standing(self, agent: Any, asked: Attributes) -> Standing | None:
         """Where the log stands, if the agent may watch this now; None where the ordinary path must be asked."""
         if outages.state.away or self._watches.is_full():
             return None
-        return await self._watches.add((agent, asked))
+        return await self._watches.ask((agent, asked))
 
     def end(self) -> None:
         for batches in (self._reads, self._watches, self._writes):

@@ -1,0 +1,333 @@
+"""A hub under a whole fleet: held for minutes, cut off and back at once, restarted. The fleet is ``proxy_agents``.
+
+``BENCH_FLEET`` says how many clusters, ``BENCH_MINUTES`` for how long they are held (10), ``BENCH_SERVERS`` by how many
+server processes on PostgreSQL (1). Beside the fleet, people use the hub all the time (``everyday``). A cluster that is
+Unknown afterwards and was not before is one too many, whatever the figures say. ``manage.py check_wire`` is the last.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from tests.bench import database, everyday, machine, pooled, seeds
+from tests.bench.everyday import Everyday
+from tests.bench.row import Row
+from tests.bench.rows import Scale
+from tests.bench.seeds import Seeds
+from tests.hub import ROOT, Hub
+
+Told = dict[str, Any]
+
+WINDOW = 60.0  # seconds: each must have had what was due in it
+SHARE, BOUND = 0.97, 1_000.0  # of what was due in a minute; ms of a 99th percentile
+WARMING = 75.0  # seconds until each agent was heard once, and is known
+UNHEARD = 420.0  # seconds for all to be heard again
+LOOK = 0.5  # seconds
+UNKNOWN = "SELECT count(*) FROM clusters_managedcluster WHERE available = 'Unknown'"
+CHANGES = "SELECT count(*), coalesce(sum(size), 0) FROM kubeapi_change"
+
+
+class Agents:
+    """Processes of ``proxy_agents``, whose CPU time is not the hub's."""
+
+    def __init__(self, servers: Sequence[Hub], clusters: int, processes: int = 1, **plan: Any) -> None:
+        first = servers[0]
+        self.all = []
+        for number in range(processes):
+            process = subprocess.Popen(
+                [sys.executable, "-m", "tests.bench.proxy_agents"], cwd=ROOT, text=True,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
+            )  # fmt: skip
+            machine.asking.add(process.pid)
+            self.all.append(process)
+            self._say(process, {
+                "servers": [each.api_url.removeprefix("https://") for each in servers],
+                "ca": str(first.ca), "agents": str(first.home / seeds.AGENTS), "clusters": clusters,
+                "offset": number, "step": processes, **plan,
+            })  # fmt: skip
+        for process in self.all:
+            self._hear(process)
+
+    @staticmethod
+    def _say(process: subprocess.Popen[str], what: Told) -> None:
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(what) + "\n")
+        process.stdin.flush()
+
+    @staticmethod
+    def _hear(process: subprocess.Popen[str]) -> Told:
+        assert process.stdout is not None
+        found: Told = json.loads(process.stdout.readline())
+        return found
+
+    def do(self, what: str, **more: Any) -> None:
+        for process in self.all:
+            self._say(process, {"do": what, **more})
+
+    def take(self) -> Told:
+        """What has happened since the last time; of several processes the sum, and the worst percentiles."""
+        self.do("take")
+        return _together([self._hear(process) for process in self.all])
+
+    def end(self) -> None:
+        for process in self.all:
+            assert process.stdin is not None
+            process.stdin.close()
+            process.wait()
+            machine.asking.discard(process.pid)
+
+
+def _together(told: list[Told]) -> Told:
+    if len(told) == 1:
+        return told[0]
+    found: Told = {
+        "seconds": max(each["seconds"] for each in told),
+        "last_heard": max(each["last_heard"] for each in told),
+    }
+    for name in ("cpu", "heard", "agents"):
+        found[name] = sum(each[name] for each in told)
+    for name in ("due", "done", "failures", "ended", "waiting", "links"):
+        sums: Told = {}
+        for each in told:
+            for key, value in each[name].items():
+                sums[key] = sums.get(key, 0) + value
+        found[name] = sums
+    sorts = {sort for each in told for sort in each["ms"]}
+    found["ms"] = {
+        sort: {
+            at: max(each["ms"][sort][at] for each in told if sort in each["ms"]) for at in ("p50", "p95", "p99", "max")
+        }
+        for sort in sorts
+    }
+    return found
+
+
+@dataclass(frozen=True)
+class Minute:
+    """What the fleet was due and got; ``cpu`` is the hub's."""
+
+    told: Told
+    cpu: float
+
+    def why_not(self) -> str:
+        for sort, kind in (("pair", "pair"), ("watch", "watch")):
+            due, done = self.told["due"].get(kind, 0), self.told["done"].get(sort, 0)
+            if done < SHARE * due:
+                return f"{done} of {due} {kind}s"
+            if done and self.told["ms"][sort]["p99"] > BOUND:
+                return f"{kind} p99 {self.told['ms'][sort]['p99']:.0f} ms"
+        return ""
+
+    def __str__(self) -> str:
+        told, seconds = self.told, self.told["seconds"]
+        rates = ", ".join(
+            f"{told['done'].get(sort, 0) / seconds:.0f} {sort}s/s p50 {ms['p50']:.0f} p99 {ms['p99']:.0f} max {ms['max']:.0f} ms"
+            for sort, ms in told["ms"].items()
+            if sort in {"pair", "watch"}
+        )
+        failed = f", failed {told['failures']}" if told["failures"] else ""
+        return f"{rates}; hub {self.cpu / seconds:.2f} of a core, asking {told['cpu'] / seconds:.2f}{failed}"
+
+
+def _take(agents: Agents, before: float) -> Minute:
+    return Minute(agents.take(), machine.cpu_seconds() - before)
+
+
+def _heard_now(hub: Hub) -> None:
+    database.beat(hub, None, timedelta())
+
+
+def unknown(hub: Hub) -> int:
+    with hub.reading() as ask:
+        return int(ask(UNKNOWN)[0][0])
+
+
+def changes(hub: Hub) -> tuple[int, int]:
+    """Entries of the change log, and bytes of their documents."""
+    with hub.reading() as ask:
+        [(count, size)] = ask(CHANGES)
+    return int(count), int(size)
+
+
+@contextmanager
+def _served(made: Seeds, clusters: int) -> Iterator[list[Hub]]:
+    """One hub with as many servers as are asked for; leases were renewed now."""
+    count = int(os.environ.get("BENCH_SERVERS") or 1)
+
+    def first(hub: Hub) -> None:
+        everyday.admit(hub)
+        _heard_now(hub)
+
+    began = time.monotonic()
+    with made.hub(clusters, first=first, **pooled.AS_PROXY) as hub, ExitStack() as stack:
+        servers = [hub]
+        for _ in range(count - 1):
+            other = hub.beside()
+            other.start("server")
+            stack.callback(other.stop_if_running)
+            servers.append(other)
+        tell(f"{clusters} clusters, {count} servers: ready after {time.monotonic() - began:.0f} s, {_memory()}")
+        yield servers
+        tell(f"{_memory()} at the end")
+
+
+def _memory() -> str:
+    return f"{machine.memory_mb():.0f} MB"
+
+
+def tell(line: str) -> None:
+    sys.stdout.write(f"    {time.strftime('%H:%M:%S')} {line}\n")
+    sys.stdout.flush()
+
+
+def held(made: Seeds, scale: Scale) -> Iterator[Row]:
+    """All heartbeats and watch re-opens for minutes, while people work."""
+    minutes = round(float(os.environ.get("BENCH_MINUTES") or 10))
+    with _served(made, scale.fleet) as servers:
+        hub, before = servers[0], unknown(servers[0])
+        agents = Agents(servers, scale.fleet)
+        try:
+            _warm(agents)
+            everyday_ = Everyday(hub)
+            everyday_.start()
+            found = []
+            for number in range(minutes):
+                cpu, at = machine.cpu_seconds(), time.monotonic()
+                time.sleep(max(0.0, WINDOW - (time.monotonic() - at)))
+                found.append(_take(agents, cpu))
+                tell(f"minute {number + 1}: {found[-1]}; {everyday_.kubectls()} load {machine.load()}")
+            everyday_.stop()
+        finally:
+            agents.end()
+        more = unknown(hub) - before
+        yield from _rows_held(scale, found, more, everyday_)
+        _check(hub)
+
+
+def _warm(agents: Agents) -> None:
+    agents.do("forget")
+    cpu = machine.cpu_seconds()
+    began = time.monotonic()
+    while time.monotonic() - began < UNHEARD:
+        time.sleep(WARMING / 5)
+        minute = _take(agents, cpu)
+        cpu = machine.cpu_seconds()
+        tell(f"warming, {minute.told['heard']} heard: {minute}; {_memory()}")
+        if (
+            minute.told["heard"] >= minute.told["agents"]
+            and time.monotonic() - began >= WARMING
+            and not minute.why_not()
+        ):
+            return
+
+
+def _rows_held(scale: Scale, found: list[Minute], more: int, everyday_: Everyday) -> Iterator[Row]:
+    bad = [f"minute {number}: {why}" for number, each in enumerate(found, 1) if (why := each.why_not())]
+    pairs = sum(each.told["done"]["pair"] for each in found) / sum(each.told["seconds"] for each in found)
+    reached = scale.fleet if not bad and more <= 0 else 0
+    about = f"{len(found)} minutes, {pairs:.0f} pairs/s; {f'{more} became Unknown' if more > 0 else 'none became Unknown'}; "
+    yield Row("fleet_held", reached, f"{about}{'; '.join(bad) or 'each minute had all'}; last: {found[-1]}")
+    yield from everyday_.rows()
+
+
+# ------------------------------------------------------------------------------------------------- restarted
+
+
+def restarted(made: Seeds, scale: Scale) -> Iterator[Row]:
+    """Stopped and started under the fleet; until each agent was heard again."""
+    with _served(made, scale.fleet) as servers:
+        hub, before = servers[0], unknown(servers[0])
+        agents = Agents(servers, scale.fleet)
+        try:
+            _warm(agents)
+            agents.take()
+            cpu, began = machine.cpu_seconds(), time.monotonic()
+            hub.stop("server")
+            stopped = time.monotonic() - began
+            hub.start("server")
+            ready = time.monotonic() - began
+            agents.do("forget")
+            tell(f"stopped after {stopped:.1f} s, ready after {ready:.1f} s")
+            told, worst = _until_heard(agents)
+            cpu = machine.cpu_seconds() - cpu
+            time.sleep(WINDOW)
+            after = _take(agents, machine.cpu_seconds())
+            more = unknown(hub) - before
+        finally:
+            agents.end()
+        taken = ready + told["last_heard"]
+        about = (
+            f"stopped after {stopped:.1f} s, ready after {ready:.1f}, {told['heard']} of {told['agents']} heard "
+            f"{told['last_heard']:.1f} s after that; {cpu:.0f} CPU s; {f'{more} became Unknown' if more > 0 else 'none became Unknown'}; "
+            f"longest heartbeat of a look {worst:.0f} ms; the minute after: {after}"
+        )
+        yield Row("fleet_restart_s", taken, about)
+        _check(hub)
+
+
+def _until_heard(agents: Agents, patience: float = UNHEARD) -> tuple[Told, float]:
+    began, worst, cpu = time.monotonic(), 0.0, machine.cpu_seconds()
+    while True:
+        time.sleep(5)
+        minute = _take(agents, cpu)
+        cpu = machine.cpu_seconds()
+        told = minute.told
+        worst = max([worst, *(each["max"] for sort, each in told["ms"].items() if sort == "pair")])
+        tell(f"{told['heard']} heard, waiting {told['waiting']}: {minute}")
+        if told["heard"] >= told["agents"] or time.monotonic() - began > patience:
+            return told, worst
+
+
+# --------------------------------------------------------------------------------------------------- cut off
+
+
+def returned(made: Seeds, scale: Scale) -> Iterator[Row]:
+    """All agents cut off for less than their grace, then all back in one moment: nobody may be Unknown."""
+    with _served(made, scale.fleet) as servers:
+        hub, before = servers[0], unknown(servers[0])
+        agents = Agents(servers, scale.fleet)
+        try:
+            _warm(agents)
+            everyday_ = Everyday(hub)
+            everyday_.start()
+            agents.do("cut")
+            time.sleep(WINDOW)
+            agents.take()
+            cpu = machine.cpu_seconds()
+            agents.do("back")
+            told, worst = _until_heard(agents)
+            cpu = machine.cpu_seconds() - cpu
+            log = changes(hub)
+            time.sleep(WINDOW)
+            after = _take(agents, machine.cpu_seconds())
+            everyday_.stop()
+            more = unknown(hub) - before
+        finally:
+            agents.end()
+        about = (
+            f"cut off for {WINDOW:.0f} s, {told['heard']} of {told['agents']} heard {told['last_heard']:.1f} s after all came "
+            f"back at once; {cpu:.0f} CPU s; {f'{more} became Unknown' if more > 0 else 'none became Unknown'}; longest heartbeat {worst:.0f} ms; "
+            f"change log {log[0]} entries, {log[1] / 2**20:.0f} MiB; meanwhile {everyday_}; the minute after: {after}"
+        )
+        yield Row("fleet_back_s", told["last_heard"], about)
+        _check(hub)
+
+
+def _check(hub: Hub) -> None:
+    began = time.monotonic()
+    said = hub.manage("check_wire", check=False, seconds=1_800).strip().splitlines()
+    tell(f"check_wire: {said[-1] if said else 'nothing'} ({time.monotonic() - began:.0f} s)")
+
+
+def measure(made: Seeds, scale: Scale) -> Iterator[Row]:
+    for part in (held, restarted, returned):
+        yield from part(made, replace(scale))
