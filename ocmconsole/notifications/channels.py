@@ -90,12 +90,11 @@ class ChannelOutlet:
             found.due = found.tried + positions.pause_after(found.attempts - 1)
         found.save(update_fields=["tried", "attempts", "answer", "due", "state"])
         waits = self.channel.deliveries.filter(state=State.WAITING)
-        if not problem:
-            if found.attempts > 1:  # the receiver is back: what paused has its turn
-                waits.exclude(due=None).update(due=None)
-            return False
-        old = waits.filter(created__lt=found.tried - GIVEN_UP_AFTER).update(state=State.GIVEN_UP, answer=found.answer)
-        return bool(old) or found.state != State.WAITING or found.attempts >= MOST_TRIES
+        if problem:
+            waits.filter(created__lt=found.tried - GIVEN_UP_AFTER).update(state=State.GIVEN_UP, answer=found.answer)
+        elif found.attempts > 1:  # the receiver is back: what paused has its turn
+            waits.exclude(due=None).update(due=None)
+        return True  # each message has a pause of its own
 
     def _has_taken_since(self, moment: datetime) -> bool:
         return OutboundPosition.objects.filter(pk=self.name, taken_at__gt=moment).exists()

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
+from django.db.models import Min
 from django.http import Http404
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
@@ -70,7 +71,9 @@ def listed(request: HttpRequest) -> HttpResponse:
 def _rows(found: Iterable[NotificationChannel]) -> list[dict[str, Any]]:
     positions = OutboundPosition.objects.in_bulk([f"{channels.PREFIX}{each.name}" for each in found])
     now = clock.now()
-    waiting = set(NotificationDelivery.objects.filter(state=State.WAITING).values_list("channel", flat=True))
+    waiting = dict(
+        NotificationDelivery.objects.filter(state=State.WAITING).values_list("channel").annotate(Min("due")).order_by()
+    )
     return [
         {
             "channel": each,
@@ -79,6 +82,7 @@ def _rows(found: Iterable[NotificationChannel]) -> list[dict[str, Any]]:
             "quiet_until": quiet_hours.until(list(each.quiet_hours.all()), now),
             "position": positions.get(f"{channels.PREFIX}{each.name}"),
             "is_waiting": each.name in waiting,
+            "next_try": waiting.get(each.name),
         }
         for each in found
     ]
@@ -163,11 +167,9 @@ def channel(request: HttpRequest, name: str) -> HttpResponse:
 
 def _page(request: HttpRequest, found: NotificationChannel, status: int = 200, **forms: Any) -> HttpResponse:
     row = _rows([found])[0]
-    position = row["position"]
     context = {
         **row,
         "is_webhook": found.kind == NotificationChannel.ChannelKind.WEBHOOK,
-        "is_put_off": bool(position and position.due and position.due > clock.now()),
         "rule_form": RuleForm(),
         "quiet": [
             {"number": each.pk, "text": services.said_of(each), "breaks": each.get_breaks_display()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import orjson
 import pytest
@@ -14,7 +14,7 @@ from ocmconsole.kubeapi.models import OutboundPosition
 from ocmconsole.kubeapi.outbound import webhooks
 from ocmconsole.kubeapi.storage import audit
 from ocmconsole.models import NotificationDelivery
-from ocmconsole.notifications import channel_metrics, channels, services
+from ocmconsole.notifications import channel_metrics, channels, gathering, services
 from ocmconsole.notifications.channels import MOST_TRIES
 from tests import receivers
 from tests.actors import ROOT
@@ -93,6 +93,49 @@ def test_other_answers_are_tried_again_and_hold_their_key_alone(status: int, rec
     try_for(receiver, 1)
     assert names(receiver) == ["c9", "c1", "c2"]
     assert webhooks.is_refusal(status) is False
+
+
+def look_for(begin: datetime, seconds: range) -> None:
+    """As the process does, with the pauses that it keeps."""
+    for second in seconds:
+        with clock.at(begin + timedelta(seconds=second)):
+            gathering.note_new()
+            send()
+
+
+def test_others_are_sent_while_a_message_pauses_and_those_that_come_later_at_the_next_look(
+    receiver: receivers.HttpReceiver,
+) -> None:
+    refuse(receiver, 500, b'"c1"')
+    fell_silent("c1")
+    tell()
+    begin = clock.now()
+    for name in ("c7", "c8"):
+        revoked(name)
+    gathering.note_new()
+    look_for(begin, range(60, 64))
+    assert names(receiver) == ["c7", "c8"]
+    look_for(begin, range(100, 3_000, 30))
+    assert len(receiver.messages) > MOST_TRIES, "alone it goes on, up to a day"
+    services.test_channel(ROOT, "ops")
+    look_for(begin, range(3_001, 3_003))
+    assert told(receiver)[-1]["type"] == "test"
+    assert states()[0] == State.WAITING
+
+
+def test_a_receiver_that_says_when_is_asked_for_nothing_before(receiver: receivers.HttpReceiver) -> None:
+    refuse(receiver, 429, b'"c1"')
+    receiver.headers = {"Retry-After": "120"}
+    fell_silent("c1")
+    tell()
+    begin = clock.now()
+    services.add_rule(ROOT, "ops", ["certificate.revoked"], 1, "")
+    revoked("c9")
+    look_for(begin, range(60, 110, 5))
+    assert names(receiver) == []
+    receiver.answers = None
+    look_for(begin, range(125, 130))
+    assert names(receiver) == ["c1", "c9"]
 
 
 def test_a_message_that_fails_again_and_again_is_given_up_once_the_receiver_takes_another_of_its_key(

@@ -86,7 +86,8 @@ def put_off(
 ) -> None:
     """The receiver has not taken it.
 
-    ``note`` as in ``advance``; where it says so, what comes next is sent without the pause.
+    ``note`` as in ``advance``; where it says so, what comes next is sent without the pause, unless the receiver asked
+    for one.
     """
     now, pause = clock.now(), pause_after(row.failures)
     with write_queue.forgettable():
@@ -98,7 +99,7 @@ def put_off(
             failing_since=row.failing_since or now,
             due=now + max(pause, min(retry_after or timedelta(), LONGEST_PAUSE)),
         )
-        if moved and note():
+        if moved and note() and retry_after is None:
             kept.update(due=None)
 
 
