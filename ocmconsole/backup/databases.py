@@ -77,7 +77,8 @@ def take_place(new: str, aside: str) -> None:
             server.execute(rename.format(sql.Identifier(name), sql.Identifier(aside)))
             server.execute(rename.format(sql.Identifier(new), sql.Identifier(name)))
     except psycopg.Error as error:
-        raise BackupError(f"the database {name} cannot be replaced ({error}): stop everything that uses it") from error
+        said = " ".join(str(error).split())
+        raise BackupError(f"the database {name} cannot be replaced ({said}): stop everything that uses it") from error
 
 
 def size() -> int:

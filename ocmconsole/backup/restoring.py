@@ -65,7 +65,10 @@ def _restored(
         stack.enter_context(databases.restored_alone())
     is_copy, has_keys, has_rows = key is None, (home / "ca.key").exists(), databases.holds_hub()
     if (has_rows or (has_keys and not is_copy)) and not replace:
-        raise BackupError(f"{home} holds a hub already: name an empty home, or say --replace to put it aside")
+        is_elsewhere = has_rows and not has_keys and connection.vendor == databases.POSTGRESQL
+        where = f"the database {connection.settings_dict['NAME']}" if is_elsewhere else str(home)
+        place = "database" if is_elsewhere else "home"
+        raise BackupError(f"{where} holds a hub already: name an empty {place}, or say --replace to put it aside")
     for each in logs:
         _require_log(each)
     found = stack.enter_context(

@@ -52,6 +52,8 @@ def test_a_restore_is_refused_where_a_hub_is_and_killed_at_any_moment_leaves_the
             with psycopg.connect(f"{server}/postgres") as other:
                 other.execute("SELECT pg_advisory_lock(%s, hashtext(%s))", [databases.RESTORING, name])
                 assert "another restore into the database" in refused(hub, *restore, "--replace")
+            elsewhere = replace(hub, environment={**hub.environment, "OCMCONSOLE_HOME": str(tmp_path / "elsewhere")})
+            assert f"the database {name} holds a hub already: name an empty database" in refused(elsewhere, *restore)
 
         if "OCMCONSOLE_DATABASE_URL" not in hub.environment:
             (hub.home / "hub.sqlite3").write_bytes(b"damaged" * 100_000)
