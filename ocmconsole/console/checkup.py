@@ -71,17 +71,18 @@ def _clock() -> Iterator[str]:
 def _certificates() -> Iterator[str]:
     home = settings.OCMCONSOLE_HOME
     try:
-        ends = ca.certificate_ends(home)
+        for authority in ca.AuthorityRole:
+            ca.authority_of(home, authority)
         ssl.create_default_context().load_cert_chain(home / "serving.crt", home / "serving.key")
     except (ca.AuthorityError, OSError, ValueError) as error:
         yield str(error)
         return
     yield from ca.key_problems(home)
     yield from _unknown_certificates()
-    soon, is_one = clock.now() + SOON, ca.client_file(home) == home / "ca.crt"
+    ends, soon, is_one = ca.certificate_ends(home), clock.now() + SOON, ca.client_file(home) == home / "ca.crt"
     for role, name in (AUTHORITY if is_one else AUTHORITIES).items():
-        if ends[role] < soon:
-            yield f"the {name} ends on {ends[role]:%Y-%m-%d}"
+        if (end := ends.get(role)) and end < soon:
+            yield f"the {name} ends on {end:%Y-%m-%d}"
     try:
         is_served = ca.is_served(home, hub_setup.serving_names())
     except DatabaseError:

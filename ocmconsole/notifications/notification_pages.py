@@ -178,7 +178,7 @@ def _page(request: HttpRequest, found: NotificationChannel, status: int = 200, *
         "quiet_form": QuietHoursForm(),
         "address_form": AddressForm(kind=found.kind),
         "deliveries": _log(found.deliveries.all()),
-        "lost": found.deliveries.filter(state__in=(State.REFUSED, State.GIVEN_UP)).exists(),
+        "lost": services.lost_of(found).exists(),
         "audit_url": audit_url(services.PLURAL, found.name),
         "problem": _lack(found.kind),
         "shown": SHOWN,

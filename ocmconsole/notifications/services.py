@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
+from django.db.models import Exists, OuterRef
 
 from ocmconsole.environment import readers
 from ocmconsole.kubeapi import clock, errors, verbs
@@ -32,6 +33,8 @@ from ocmconsole.notifications.message_kinds import KINDS, TEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from django.db.models import QuerySet
 
     from ocmconsole.kubeapi.access.actor import Actor
 
@@ -279,18 +282,22 @@ def replay(actor: Actor, number: int) -> str:
 
 def replay_all(actor: Actor, name: str) -> int:
     """What the receiver refused or did not take for a day, oldest first, and was not sent again since."""
-    lost = {NotificationDelivery.State.REFUSED, NotificationDelivery.State.GIVEN_UP}
 
     def write() -> int:
-        channel, found = _channel(name), {}
-        for row in channel.deliveries.select_related("message").order_by("pk"):
-            found[row.message_id] = row  # the newest of each message
-        rows = [row for row in found.values() if row.state in lost][:MOST_AGAIN]
+        channel = _channel(name)
+        rows = list(lost_of(channel).select_related("message").order_by("pk")[:MOST_AGAIN])
         for row in rows:
             _wait(actor, channel, row.message)
         return len(rows)
 
     return _kept(actor, "replay", name, "all that was refused or given up", write)
+
+
+def lost_of(channel: NotificationChannel) -> QuerySet[NotificationDelivery]:
+    """Refused or given up, and the newest delivery of its message."""
+    newer = channel.deliveries.filter(message=OuterRef("message"), pk__gt=OuterRef("pk"))
+    lost = {NotificationDelivery.State.REFUSED, NotificationDelivery.State.GIVEN_UP}
+    return channel.deliveries.filter(~Exists(newer), state__in=lost)
 
 
 def _wait(actor: Actor, channel: NotificationChannel, message: NotificationMessage) -> None:

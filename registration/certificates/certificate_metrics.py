@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -37,16 +36,15 @@ def certificates() -> Iterator[Metric]:
     yield family
     said = "How long a certificate of the hub itself is still valid."
     family = metrics.GaugeMetricFamily("ocmconsole_hub_certificate_valid_seconds", said, labels=["certificate"])
-    with suppress(ca.AuthorityError, OSError, ValueError):  # ``doctor`` says what is wrong
-        for name, end in ca.certificate_ends(settings.OCMCONSOLE_HOME).items():
-            family.add_metric([name], (end - now).total_seconds())
+    for name, end in ca.certificate_ends(settings.OCMCONSOLE_HOME).items():
+        family.add_metric([name], (end - now).total_seconds())
     yield family
 
 
 @metrics.reads
 def keys() -> Iterator[Metric]:
-    """A key in the home answers always."""
-    said = "Whether the key of a CA of the hub signs: 0 while the token that holds it does not answer, or refuses."
+    """A key in the home answers while it can be read."""
+    said = "Whether the key of a CA of the hub signs: 0 while it, or the token that holds it, is away or refuses."
     family = metrics.GaugeMetricFamily("ocmconsole_ca_key_answers", said, labels=["ca"])
     for role, answers in key_watch.watch.answering().items():
         family.add_metric([role.value], float(answers))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from contextlib import suppress
 from time import monotonic
 
 from django.conf import settings
@@ -24,7 +23,7 @@ class KeyWatch:
         self._thread: threading.Thread | None = None
 
     def answering(self) -> dict[ca.AuthorityRole, bool]:
-        """Nothing where the files of the CAs cannot be read. A question without an answer so far is a no."""
+        """A question without an answer so far is a no."""
         with self._lock:
             thread = self._thread
             if thread is None or not thread.is_alive():
@@ -37,10 +36,7 @@ class KeyWatch:
         return dict.fromkeys(ca.AuthorityRole, False) if thread.is_alive() else dict(self._found)
 
     def _ask(self) -> None:
-        found: dict[ca.AuthorityRole, bool] = {}
-        with suppress(ca.AuthorityError, OSError, ValueError):  # ``doctor`` says what is wrong
-            found = ca.answering(settings.OCMCONSOLE_HOME)
-        self._found = found
+        self._found = ca.answering(settings.OCMCONSOLE_HOME)
 
 
 watch = KeyWatch()

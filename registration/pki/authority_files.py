@@ -157,12 +157,20 @@ def key_problems(home: Path) -> list[str]:
 
 
 def answering(home: Path) -> dict[AuthorityRole, bool]:
-    """Whether all keys of a role answer, also of a CA that does not sign; one in the home does.
+    """Whether all keys of a role answer, also of a CA that does not sign. It takes as long as a token takes.
 
-    It takes as long as a token takes. Raises AuthorityError.
+    One in the home does, and none of a CA whose files are not whole, which signs nothing.
     """
-    found = dict(zip(STEMS, _signing(home, clock.now()), strict=True))
-    return {role: all(_answers(each) for each in (signs, *signs.others)) for role, signs in found.items()}
+    now = clock.now()
+    return {role: _role_answers(home, role, now) for role in STEMS}
+
+
+def _role_answers(home: Path, role: AuthorityRole, now: datetime) -> bool:
+    try:
+        signs = authority_of(home, role, now=now)
+    except AuthorityError:
+        return False
+    return all(_answers(each) for each in (signs, *signs.others))
 
 
 def _answers(authority: Authority) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from contextlib import suppress
 from datetime import datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -60,12 +61,17 @@ def is_served(home: Path, names: Collection[str]) -> bool:
 
 
 def certificate_ends(home: Path) -> dict[str, datetime]:
-    """When the hub's own certificates end, by their role. Raises AuthorityError, OSError and ValueError."""
-    return {
-        "client-ca": authority_files.client_authority(home).certificate.not_valid_after_utc,
-        "serving-ca": authority_files.serving_authority(home).certificate.not_valid_after_utc,
-        "serving": x509_reading.parse_certificate((home / "serving.crt").read_bytes()).not_after,
+    """When the hub's own certificates end, by their role; no key is read, and a file that cannot be is left out."""
+    places = {
+        "client-ca": authority_files.client_file(home),
+        "serving-ca": home / "ca.crt",
+        "serving": home / "serving.crt",
     }
+    ends = {}
+    for name, path in places.items():
+        with suppress(OSError, ValueError):
+            ends[name] = x509_reading.parse_certificate(path.read_bytes()).not_after
+    return ends
 
 
 def further_addresses(home: Path, names: Collection[str]) -> list[str]:

@@ -265,6 +265,17 @@ def test_a_ca_key_is_in_a_token_that_does_not_answer(
         softhsm.forget()
 
 
+def test_a_ca_key_that_is_missing_is_away_and_hides_no_certificate_that_ends(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(key_watch, "PROBE_SECONDS", 0.0)
+    serving, before = ca.parse_certificate((home / "serving.crt").read_bytes()), scrape()
+    (home / "ca.key").unlink()
+    with time_machine.travel(serving.not_after - timedelta(days=10)):
+        make.serve_since(timedelta(days=1))
+        assert {"CAKeyAway", "HubCertificateEnds"} <= firing(before, scrape(), tmp_path)
+
+
 @pytest.mark.contract("W24")
 def test_a_scrape_does_not_wait_for_a_token_that_hangs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is asked once, however many scrape meanwhile; its answer is taken when it comes."""
