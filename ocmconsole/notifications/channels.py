@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from django.conf import settings
 from django.core.mail import EmailMessage, get_connection
-from django.db.models import Case, Q, When
+from django.db.models import Q
 
 from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.models import OutboundPosition
@@ -60,7 +60,7 @@ class ChannelOutlet:
         return receiver_of(self.channel)
 
     def next_batch(self, position: OutboundPosition) -> OutboundBatch:
-        """What somebody asked for now, else the oldest with none before it in its key that pauses."""
+        """The oldest that waits, with none before it in its key that pauses; sent again it says the same."""
         now = clock.now()
         rows, pauses = waiting().filter(channel=self.channel), _pauses(now)
         paused = list(rows.filter(pauses).values_list("key", "attempts", "tried"))
@@ -69,9 +69,7 @@ class ChannelOutlet:
         newest = max((tried for _, _, tried in paused), default=now)
         is_moment = bool(position.failures) and now - AT_ONCE < newest <= now
         held = {key for key, tries, tried in paused if not (is_moment and tries >= MOST_TRIES and tried == newest)}
-        ready = rows.exclude(pauses).exclude(key__in=held).select_related("message")
-        is_asked = Case(When(~Q(asked_by=""), attempts=0, then=0), default=1)
-        found = ready.order_by(is_asked, "pk").first()
+        found = rows.exclude(pauses).exclude(key__in=held).select_related("message").order_by("pk").first()
         if found is None:
             return OutboundBatch((), position.entry, position.seal)
         return OutboundBatch((line_of(found.message),), found.pk, position.seal)
