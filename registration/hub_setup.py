@@ -1,12 +1,15 @@
 """What a hub needs before it serves: tables, its CA, the first admin, the objects of a fresh OCM hub (H1, H2, H23).
 
-Run at every start; a second run writes nothing.
+Run at every start; a second run writes nothing. Servers that start together do it one after the other.
 """
 
 from __future__ import annotations
 
 import logging
 import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +21,8 @@ from django.contrib.auth import get_permission_codename
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import Permission, User
 from django.core.management import call_command
+from django.db import Error as DatabaseFailure
+from django.db import connection
 
 from clustersets.profiles import profile_reconcilers
 from clustersets.reconcilers import SELECTORS, reconcile_standing_set
@@ -45,6 +50,8 @@ log = logging.getLogger(__name__)
 
 ADMIN = "admin"
 ADMIN_LIFETIME = timedelta(days=365)  # of the first admin's certificate
+PREPARING = int.from_bytes(b"ocm prep")  # an advisory lock of PostgreSQL, one a database
+LOOK_SECONDS = 0.2  # between two looks at it
 BOOTSTRAP = "open-cluster-management:bootstrap"
 NAMESPACE = "open-cluster-management"
 BOOTSTRAP_ACCOUNT = "agent-registration-bootstrap"
@@ -71,6 +78,31 @@ BOOTSTRAP_RULES: list[Doc] = [
         "verbs": ["create"],
     },
 ]
+
+
+@contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """No other server prepares this database meanwhile: of two that migrate at once one fails. SQLite has one server.
+
+    Waits as long as another one takes. Raises errors of the database.
+    """
+    if connection.vendor != "postgresql":
+        yield
+        return
+    while not _answered("SELECT pg_try_advisory_lock(%s)"):
+        time.sleep(LOOK_SECONDS)
+    try:
+        yield
+    finally:
+        with suppress(DatabaseFailure):  # it ends with its session
+            _answered("SELECT pg_advisory_unlock(%s)")
+
+
+def _answered(statement: str) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [PREPARING])
+        (answer,) = cursor.fetchone()
+        return bool(answer)
 
 
 def migrate() -> None:

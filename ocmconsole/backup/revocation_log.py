@@ -1,7 +1,9 @@
 """The file ``revocations.log`` of a home, and its copy at the backup place: lines of JSON, whatever they say.
 
-``at`` of the newest line is the second up to which a log is complete. Lines that say only that are dropped when newer
-ones follow, and all others after ``OCMCONSOLE_REVOCATIONS_RETENTION``: older backups need them no more.
+A line has the uid of its hub, since hubs may share a backup place, and lines of people and groups go by names: what is
+another hub's is not read. Lines of earlier versions have none. ``at`` of the newest line is the second up to which a
+log is complete. Lines that say only that are dropped when newer ones follow, and all others after
+``OCMCONSOLE_REVOCATIONS_RETENTION``: older backups need them no more.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from django.conf import settings
 
 from ocmconsole.environment import home as files
 from ocmconsole.kubeapi import clock
+from ocmconsole.kubeapi.storage import incarnations
 
 NAME = "revocations.log"
 SEEN, BEGUN = "seen", "begun"  # lines that say how far the audit was read, and what was taken away by none
@@ -40,7 +43,9 @@ def path() -> Path:
 
 
 def read() -> KnownRevocations:
-    lines = parsed(_texts(path()))
+    """Of the hub that the database is of."""
+    own = incarnations.hub_uid()
+    lines = [line for line in parsed(_texts(path())) if line.get("hub", own) == own]
     times = [datetime.fromisoformat(line["at"]) for line in lines]
     return KnownRevocations(tuple(lines), max(times, default=None))
 
@@ -69,7 +74,7 @@ def _is_whole(line: Line) -> bool:
 
 def append(lines: Iterable[Line], incarnation: str, at: datetime) -> None:
     """Durably. Once a day what is not needed any more is dropped first."""
-    stamp = {"at": at.isoformat(timespec="seconds"), "incarnation": incarnation}
+    stamp = {"at": at.isoformat(timespec="seconds"), "incarnation": incarnation, "hub": incarnations.hub_uid()}
     text = "".join(f"{json.dumps({**stamp, **line}, sort_keys=True)}\n" for line in lines)
     with files.locked(settings.OCMCONSOLE_HOME):
         if _pruned.get(path()) != at.date():

@@ -127,6 +127,30 @@ def test_lines_of_the_log_that_somebody_damaged_hold_up_no_other(tmp_path: Path,
     ]
 
 
+@pytest.mark.contract("D22")
+def test_what_another_hub_took_away_is_nothing_to_this_one(tmp_path: Path, settings: Any) -> None:
+    """Two hubs may share a backup place, and have people of one name."""
+    settings.OCMCONSOLE_HOME = tmp_path
+    incarnations.ensure_first()
+    people.save_user(make.ADMIN, User(username="ana", is_staff=True), groups=[])
+    revocations.note()
+    backup_at = timezone.now()
+    of_both = {"at": (backup_at + timedelta(hours=1)).isoformat(), "incarnation": "one", "audit": 1}
+    person = {**of_both, "what": "person", "name": "ana", "groups": [], **dict.fromkeys(revocations.FLAGS, False)}
+    with (tmp_path / revocation_log.NAME).open("a") as log:
+        log.write(f"{json.dumps({**person, 'hub': 'another'})}\n")
+    known = revocation_log.read()
+    assert known.until is not None
+    assert known.until <= backup_at
+    assert revocations.apply(make.ADMIN, known, backup_at) == []
+    with (tmp_path / revocation_log.NAME).open("a") as log:
+        log.write(f"{json.dumps({**person, 'hub': incarnations.hub_uid()})}\n")
+    assert revocations.apply(make.ADMIN, revocation_log.read(), backup_at) == [
+        "rights of a person withdrawn again: ana"
+    ]
+    assert User.objects.get(username="ana").is_staff is False
+
+
 def accepts(is_accepted: bool) -> None:
     def edit(doc: dict[str, Any]) -> None:
         doc["spec"]["hubAcceptsClient"] = is_accepted

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
 import pytest
 
+from tests import hub as hubs
+from tests import servers
 from tests.fleet import Fleet
 from tests.proxy.conftest import CLUSTERS, Site, cluster
 from tests.serving import leases
@@ -39,6 +43,25 @@ def test_a_server_that_goes_leaves_the_others_serving(site: Site, admin_pair: Pa
             assert all(client.get(CLUSTERS).status_code == 200 for _ in range(5))
     finally:
         second.start("server")
+
+
+def test_two_servers_that_start_together_make_one_hub_of_an_empty_database(tmp_path: Path) -> None:
+    """H1: the one migrates, the other waits, and each serves what is there."""
+    if (server := os.environ.get("TEST_DATABASE_URL")) is None:
+        pytest.skip("SQLite has one server")
+    urls = {"database_url": servers.create_database(server, f"together_{next(hubs.numbers)}_{os.getpid()}")}
+    first = hubs.prepare(tmp_path / "home", redis_url=f"{os.environ['TEST_REDIS_URL']}/0", **urls)
+    both = (first, first.beside())
+    with ThreadPoolExecutor(2) as pool:
+        try:
+            list(pool.map(lambda hub: hub.start("server"), both))
+            for hub in both:
+                with hub.client(pair=hub.admin_pair()) as admin:
+                    sets = admin.get("/apis/cluster.open-cluster-management.io/v1beta2/managedclustersets").json()
+                assert {each["metadata"]["name"] for each in sets["items"]} == {"default", "global"}
+        finally:
+            for hub in both:
+                hub.stop_if_running()
 
 
 # ---------------------------------------------------------------- the lease path, by passed-on certificates

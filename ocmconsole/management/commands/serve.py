@@ -49,10 +49,11 @@ class Command(BaseCommand):
             succession.start()
             if only_reads := outages.state.only_reads:
                 self.stderr.write(only_reads)
-            else:
+                self._refuse_older_copy()
+                return
+            with hub_setup.one_at_a_time():
                 hub_setup.migrate()
-            self._refuse_older_copy()
-            if not only_reads:
+                self._refuse_older_copy()
                 self._show_once(hub_setup.ensure_hub())
         except (ca.AuthorityError, home.HomeError) as error:
             raise CommandError(str(error)) from error
