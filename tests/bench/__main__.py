@@ -2,7 +2,7 @@
 
 ``BENCH_QUICK=1`` gives a coarse answer on SQLite; ``BENCH_CLUSTERS`` takes another number of clusters than 10,000.
 ``BENCH_FLEET`` seeds another number for memory, rest and fleet_sustained. ``BENCH_ONLY`` names parts: api, silence,
-pages, fleet, placements; ``BENCH_DATABASE`` one database. ``BENCH_PLACEMENT_CONTROLLER`` names the program of OCM's
+pages, fleet, placements, and only where they are named drill and connected; ``BENCH_DATABASE`` one database. ``BENCH_PLACEMENT_CONTROLLER`` names the program of OCM's
 placement controller, which then does the same beside ours. Rows say what was left out or scaled. Every commit is durable.
 """
 
@@ -93,9 +93,8 @@ PARTS: dict[str, Callable[[Seeds, rows.Scale, bool], Iterator[Row]]] = {
 
 # Of ``BENCH_FLEET`` clusters, for many minutes each: measured only where they are named.
 FLEETS: dict[str, Callable[[Seeds, rows.Scale, bool], Iterator[Row]]] = {
-    "held": lambda made, scale, _quick: fleets.held(made, scale),
-    "restarted": lambda made, scale, _quick: fleets.restarted(made, scale),
-    "returned": lambda made, scale, _quick: fleets.returned(made, scale),
+    "drill": lambda made, scale, _quick: fleets.drill(made, scale),
+    "connected": lambda made, scale, _quick: fleets.connected(made, scale),
 }
 
 

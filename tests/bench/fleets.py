@@ -8,18 +8,20 @@ Unknown afterwards and was not before is one too many, whatever the figures say.
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from tests.bench import database, everyday, machine, pooled, seeds
 from tests.bench.everyday import Everyday
+from tests.bench.proxy_agents import WATCHES
 from tests.bench.row import Row
 from tests.bench.rows import Scale
 from tests.bench.seeds import Seeds
@@ -29,9 +31,12 @@ Told = dict[str, Any]
 
 WINDOW = 60.0  # seconds: each must have had what was due in it
 SHARE, BOUND = 0.97, 1_000.0  # of what was due in a minute; ms of a 99th percentile
-WARMING = 75.0  # seconds until each agent was heard once, and is known
+ENOUGH, SLOWER = 3, 0.8  # minutes that make a step; how much slower the next one is, after which it ends
+WARMING = 15.0  # seconds between two looks at how many were heard
 UNHEARD = 420.0  # seconds for all to be heard again
-LOOK = 0.5  # seconds
+AGENTS_OF_PROCESS = 4_700  # of ``own_agents``, each with four files, where a process may have 20,000
+LOOK = 5.0  # seconds between two looks at a fleet that comes back
+CONNECTING = 400.0  # seconds for all to be connected
 UNKNOWN = "SELECT count(*) FROM clusters_managedcluster WHERE available = 'Unknown'"
 CHANGES = "SELECT count(*), coalesce(sum(size), 0) FROM kubeapi_change"
 
@@ -39,12 +44,14 @@ CHANGES = "SELECT count(*), coalesce(sum(size), 0) FROM kubeapi_change"
 class Agents:
     """Processes of ``proxy_agents``, whose CPU time is not the hub's."""
 
-    def __init__(self, servers: Sequence[Hub], clusters: int, processes: int = 1, **plan: Any) -> None:
+    def __init__(
+        self, servers: Sequence[Hub], clusters: int, processes: int = 1, program: str = "proxy_agents", **plan: Any
+    ) -> None:
         first = servers[0]
         self.all = []
         for number in range(processes):
             process = subprocess.Popen(
-                [sys.executable, "-m", "tests.bench.proxy_agents"], cwd=ROOT, text=True,
+                [sys.executable, "-m", f"tests.bench.{program}"], cwd=ROOT, text=True,
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
             )  # fmt: skip
             machine.asking.add(process.pid)
@@ -81,7 +88,8 @@ class Agents:
     def end(self) -> None:
         for process in self.all:
             assert process.stdin is not None
-            process.stdin.close()
+            with suppress(BrokenPipeError):
+                process.stdin.close()
             process.wait()
             machine.asking.discard(process.pid)
 
@@ -189,95 +197,107 @@ def tell(line: str) -> None:
     sys.stdout.flush()
 
 
-def held(made: Seeds, scale: Scale) -> Iterator[Row]:
-    """All heartbeats and watch re-opens for minutes, while people work."""
-    minutes = round(float(os.environ.get("BENCH_MINUTES") or 10))
+def drill(made: Seeds, scale: Scale) -> Iterator[Row]:
+    """Held for minutes, cut off and back, restarted: all by one hub and one fleet."""
     with _served(made, scale.fleet) as servers:
-        hub, before = servers[0], unknown(servers[0])
         agents = Agents(servers, scale.fleet)
+        before = unknown(servers[0])
         try:
             _warm(agents)
-            everyday_ = Everyday(hub)
-            everyday_.start()
-            found = []
-            for number in range(minutes):
-                cpu, at = machine.cpu_seconds(), time.monotonic()
-                time.sleep(max(0.0, WINDOW - (time.monotonic() - at)))
-                found.append(_take(agents, cpu))
-                tell(f"minute {number + 1}: {found[-1]}; {everyday_.kubectls()} load {machine.load()}")
-            everyday_.stop()
+            yield from _held(servers[0], agents, scale, before)
+            yield _returned(servers[0], agents, before)
+            yield _restarted(servers[0], agents, before)
         finally:
             agents.end()
-        more = unknown(hub) - before
-        yield from _rows_held(scale, found, more, everyday_)
-        _check(hub)
+        _check(servers[0])
 
 
 def _warm(agents: Agents) -> None:
+    """Until each agent was heard once; then without what waits because of that."""
     agents.do("forget")
     cpu = machine.cpu_seconds()
     began = time.monotonic()
     while time.monotonic() - began < UNHEARD:
-        time.sleep(WARMING / 5)
+        time.sleep(WARMING)
         minute = _take(agents, cpu)
         cpu = machine.cpu_seconds()
         tell(f"warming, {minute.told['heard']} heard: {minute}; {_memory()}")
-        if (
-            minute.told["heard"] >= minute.told["agents"]
-            and time.monotonic() - began >= WARMING
-            and not minute.why_not()
-        ):
-            return
+        if minute.told["heard"] >= minute.told["agents"]:
+            break
+    agents.do("pace", times=1.0)
+    time.sleep(WARMING)
+    agents.take()
 
 
-def _rows_held(scale: Scale, found: list[Minute], more: int, everyday_: Everyday) -> Iterator[Row]:
-    bad = [f"minute {number}: {why}" for number, each in enumerate(found, 1) if (why := each.why_not())]
-    pairs = sum(each.told["done"]["pair"] for each in found) / sum(each.told["seconds"] for each in found)
-    reached = scale.fleet if not bad and more <= 0 else 0
-    about = f"{len(found)} minutes, {pairs:.0f} pairs/s; {f'{more} became Unknown' if more > 0 else 'none became Unknown'}; "
-    yield Row("fleet_held", reached, f"{about}{'; '.join(bad) or 'each minute had all'}; last: {found[-1]}")
-    yield from everyday_.rows()
+def _became(more: int) -> str:
+    return f"{more} became Unknown" if more > 0 else "none became Unknown"
 
 
-# ------------------------------------------------------------------------------------------------- restarted
-
-
-def restarted(made: Seeds, scale: Scale) -> Iterator[Row]:
-    """Stopped and started under the fleet; until each agent was heard again."""
-    with _served(made, scale.fleet) as servers:
-        hub, before = servers[0], unknown(servers[0])
-        agents = Agents(servers, scale.fleet)
-        try:
-            _warm(agents)
-            agents.take()
-            cpu, began = machine.cpu_seconds(), time.monotonic()
-            hub.stop("server")
-            stopped = time.monotonic() - began
-            hub.start("server")
-            ready = time.monotonic() - began
-            agents.do("forget")
-            tell(f"stopped after {stopped:.1f} s, ready after {ready:.1f} s")
-            told, worst = _until_heard(agents)
-            cpu = machine.cpu_seconds() - cpu
-            time.sleep(WINDOW)
-            after = _take(agents, machine.cpu_seconds())
-            more = unknown(hub) - before
-        finally:
-            agents.end()
-        taken = ready + told["last_heard"]
-        about = (
-            f"stopped after {stopped:.1f} s, ready after {ready:.1f}, {told['heard']} of {told['agents']} heard "
-            f"{told['last_heard']:.1f} s after that; {cpu:.0f} CPU s; {f'{more} became Unknown' if more > 0 else 'none became Unknown'}; "
-            f"longest heartbeat of a look {worst:.0f} ms; the minute after: {after}"
+def _held(hub: Hub, agents: Agents, scale: Scale, before: int) -> Iterator[Row]:
+    """All heartbeats and watch re-opens for minutes, while people work; after a minute that failed fewer of them."""
+    minutes, pace = float(os.environ.get("BENCH_MINUTES") or 10), 1.0
+    people = Everyday(hub)
+    people.start()
+    steps: list[tuple[float, list[Minute]]] = [(pace, [])]
+    for number in range(1, round(minutes) + 1):
+        cpu = machine.cpu_seconds()
+        time.sleep(WINDOW)
+        found = _take(agents, cpu)
+        why = found.why_not()
+        tell(
+            f"minute {number} of {scale.fleet * pace:.0f}: {why or 'all'}; {found}; {people.kubectls()} load {machine.load()}, {_memory()}"
         )
-        yield Row("fleet_restart_s", taken, about)
-        _check(hub)
+        if not why:
+            steps[-1][1].append(found)
+            if pace < 1 and len(steps[-1][1]) >= ENOUGH:
+                break
+        elif number < minutes:
+            pace *= SLOWER
+            steps.append((pace, []))
+            agents.do("pace", times=pace)
+            time.sleep(WARMING)
+            agents.take()
+    people.stop()
+    agents.do("pace", times=1.0)
+    more = unknown(hub) - before
+    pace, good = max(steps, key=lambda step: (len(step[1]) >= ENOUGH, step[0]))
+    reached = scale.fleet * pace if len(good) >= ENOUGH and more <= 0 else 0
+    tried = ", ".join(f"{len(each)} minutes of {scale.fleet * step:.0f}" for step, each in steps)
+    told = good[-1] if good else found
+    yield Row(
+        "fleet_held", reached, f"among {scale.fleet} registered, {tried} had all; {_became(more)}; last good: {told}"
+    )
+    yield from people.rows()
+
+
+# --------------------------------------------------------------------------------------------------- cut off
+
+
+def _returned(hub: Hub, agents: Agents, before: int) -> Row:
+    """All agents cut off for less than their grace, then all back in one moment: nobody may be Unknown."""
+    people = Everyday(hub)
+    people.start()
+    agents.do("cut")
+    time.sleep(WINDOW)
+    agents.take()
+    cpu = machine.cpu_seconds()
+    agents.do("back")
+    told, worst = _until_heard(agents)
+    cpu = machine.cpu_seconds() - cpu
+    log = changes(hub)
+    people.stop()
+    more = unknown(hub) - before
+    about = (
+        f"cut off for {WINDOW:.0f} s, {told['heard']} of {told['agents']} heard; {cpu:.0f} CPU s; {_became(more)}; longest heartbeat "
+        f"{worst:.0f} ms; change log {log[0]} entries, {log[1] / 2**20:.0f} MiB; meanwhile {people}"
+    )
+    return Row("fleet_back_s", told["last_heard"], about)
 
 
 def _until_heard(agents: Agents, patience: float = UNHEARD) -> tuple[Told, float]:
     began, worst, cpu = time.monotonic(), 0.0, machine.cpu_seconds()
     while True:
-        time.sleep(5)
+        time.sleep(LOOK)
         minute = _take(agents, cpu)
         cpu = machine.cpu_seconds()
         told = minute.told
@@ -287,38 +307,84 @@ def _until_heard(agents: Agents, patience: float = UNHEARD) -> tuple[Told, float
             return told, worst
 
 
-# --------------------------------------------------------------------------------------------------- cut off
+# ------------------------------------------------------------------------------------------------- restarted
 
 
-def returned(made: Seeds, scale: Scale) -> Iterator[Row]:
-    """All agents cut off for less than their grace, then all back in one moment: nobody may be Unknown."""
+def _restarted(hub: Hub, agents: Agents, before: int) -> Row:
+    """Stopped and started under the fleet; until each agent was heard again."""
+    agents.take()
+    cpu, began = machine.cpu_seconds(), time.monotonic()
+    hub.stop("server")
+    stopped = time.monotonic() - began
+    hub.start("server")
+    ready = time.monotonic() - began
+    agents.do("forget")
+    tell(f"stopped after {stopped:.1f} s, ready after {ready:.1f} s")
+    told, worst = _until_heard(agents)
+    cpu = machine.cpu_seconds() - cpu
+    agents.do("pace", times=1.0)
+    time.sleep(WARMING)
+    agents.take()
+    later = machine.cpu_seconds()
+    time.sleep(WINDOW)
+    after = _take(agents, later)
+    more = unknown(hub) - before
+    about = (
+        f"stopped after {stopped:.1f} s, ready after {ready:.1f}, {told['heard']} of {told['agents']} heard {told['last_heard']:.1f} s "
+        f"after that; {cpu:.0f} CPU s; {_became(more)}; longest heartbeat {worst:.0f} ms; a minute later: {after}; {_memory()}"
+    )
+    return Row("fleet_restart_s", ready + told["last_heard"], about)
+
+
+# -------------------------------------------------------------------------------------- connections of their own
+
+
+def connected(made: Seeds, scale: Scale) -> Iterator[Row]:
+    """Agents with four TLS connections each, as many as were asked for and as the limits of processes allow."""
     with _served(made, scale.fleet) as servers:
         hub, before = servers[0], unknown(servers[0])
-        agents = Agents(servers, scale.fleet)
+        machine.settle()
+        empty = machine.memory_mb()
+        began, cpu = time.monotonic(), machine.cpu_seconds()
+        agents = Agents(servers, scale.fleet, math.ceil(scale.fleet / AGENTS_OF_PROCESS), "own_agents")
         try:
-            _warm(agents)
-            everyday_ = Everyday(hub)
-            everyday_.start()
-            agents.do("cut")
-            time.sleep(WINDOW)
+            told = agents.take()
+            asked = told["agents"] * (WATCHES + 1)
+            while (told := agents.take())["links"]["streams"] < told["agents"] * WATCHES:
+                tell(f"{told['links']} of {asked}, failed {told['failures']}; {_memory()}")
+                if time.monotonic() - began > CONNECTING:
+                    break
+                time.sleep(5)
+            opening, opened = time.monotonic() - began, machine.cpu_seconds() - cpu
+            tell(f"{told['links']} after {opening:.0f} s and {opened:.0f} CPU s")
+            time.sleep(WINDOW)  # each renews once
             agents.take()
-            cpu = machine.cpu_seconds()
-            agents.do("back")
-            told, worst = _until_heard(agents)
-            cpu = machine.cpu_seconds() - cpu
-            log = changes(hub)
-            time.sleep(WINDOW)
-            after = _take(agents, machine.cpu_seconds())
-            everyday_.stop()
+            full, cpu = machine.memory_mb(), machine.cpu_seconds()
+            minutes = []
+            for _ in range(3):
+                time.sleep(WINDOW)
+                minutes.append(_take(agents, cpu))
+                cpu = machine.cpu_seconds()
+                tell(f"{minutes[-1]}; {minutes[-1].told['links']}; {_memory()}")
             more = unknown(hub) - before
         finally:
             agents.end()
+        last = minutes[-1].told
+        whole = last["links"]["streams"] // WATCHES
+        each = sum(minute.cpu for minute in minutes) / sum(minute.told["seconds"] for minute in minutes) * 60 / whole
         about = (
-            f"cut off for {WINDOW:.0f} s, {told['heard']} of {told['agents']} heard {told['last_heard']:.1f} s after all came "
-            f"back at once; {cpu:.0f} CPU s; {f'{more} became Unknown' if more > 0 else 'none became Unknown'}; longest heartbeat {worst:.0f} ms; "
-            f"change log {log[0]} entries, {log[1] / 2**20:.0f} MiB; meanwhile {everyday_}; the minute after: {after}"
+            f"{last['links']['streams']} watches and {last['links']['renewals']} other connections to {len(servers)} servers, "
+            f"{opening:.0f} s and {opened:.0f} CPU s to open; {_became(more)}; {minutes[-1]}"
         )
-        yield Row("fleet_back_s", told["last_heard"], about)
+        yield Row("fleet_connected", whole if more <= 0 else 0, about)
+        yield Row(
+            "agent_memory_kb", 1024 * (full - empty) / whole, f"{empty:.0f} MB before, {full:.0f} MB with {whole}"
+        )
+        yield Row(
+            "agent_minute_cpu_ms",
+            1000 * each,
+            f"of {whole} in three minutes; 100,000 would take {each * 100_000 / 60:.2f} cores",
+        )
         _check(hub)
 
 
@@ -326,8 +392,3 @@ def _check(hub: Hub) -> None:
     began = time.monotonic()
     said = hub.manage("check_wire", check=False, seconds=1_800).strip().splitlines()
     tell(f"check_wire: {said[-1] if said else 'nothing'} ({time.monotonic() - began:.0f} s)")
-
-
-def measure(made: Seeds, scale: Scale) -> Iterator[Row]:
-    for part in (held, restarted, returned):
-        yield from part(made, replace(scale))

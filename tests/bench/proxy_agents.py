@@ -26,6 +26,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from tests.bench import machine, pooled
@@ -66,7 +67,7 @@ class Plan:
 
 
 @dataclass(slots=True, eq=False)
-class _Act:
+class Act:
     """One heartbeat, or one watch of an agent. ``due`` is when it should have begun."""
 
     agent: int
@@ -74,27 +75,38 @@ class _Act:
     due: float
     path: str = ""
     revision: bytes = b""
+    held: int = 0  # seconds of a watch, if not those of the plan
 
 
-class _Link:
+class Link:
     """One connection; ``act`` is what it carries now."""
 
-    __slots__ = ("act", "buffer", "fd", "is_open", "is_put", "is_streaming", "pool", "sock", "until")
+    __slots__ = ("act", "agent", "buffer", "fd", "is_open", "is_put", "is_streaming", "pool", "role", "sock", "until")
 
-    def __init__(self, pool: _Pool, sock: ssl.SSLSocket) -> None:
+    def __init__(self, pool: Pool, sock: ssl.SSLSocket, agent: int = 0, role: int = 0) -> None:
         self.pool, self.sock, self.fd = pool, sock, sock.fileno()
-        self.act: _Act | None = None
+        self.agent, self.role = agent, role
+        self.act: Act | None = None
         self.buffer = b""
         self.is_open = self.is_put = self.is_streaming = False
         self.until = 0.0
 
 
 @dataclass(eq=False)
-class _Pool:
+class Pool:
     wanted: int
     made: int = 0
-    free: deque[_Link] = field(default_factory=deque)
-    waiting: deque[_Act] = field(default_factory=deque)
+    free: deque[Link] = field(default_factory=deque)
+    waiting: deque[Act] = field(default_factory=deque)
+
+
+def lines_of(plan: Plan) -> list[dict[str, str]]:
+    """Name, certificate and key of each agent of this process, in a disorder that is the same each time."""
+    with Path(plan.agents).open("rb") as file:
+        lines = [json.loads(line) for line in file]
+    lines = lines[: plan.clusters][plan.offset :: plan.step]
+    random.Random(1).shuffle(lines)  # noqa: S311 - as it says
+    return lines
 
 
 class Fleet:
@@ -102,9 +114,7 @@ class Fleet:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        lines = [json.loads(line) for line in open(plan.agents, "rb")]  # noqa: PTH123, SIM115 - read once
-        lines = lines[: plan.clusters][plan.offset :: plan.step]
-        random.Random(1).shuffle(lines)  # noqa: S311 - the same each time
+        lines = lines_of(plan)
         host = plan.servers[0]
         self.heads = [pooled.head_lines(host, each["certificate"]) for each in lines]
         self.names = [each["name"] for each in lines]
@@ -114,11 +124,11 @@ class Fleet:
         self.turn = 0
         self.tls = ssl.create_default_context(cafile=plan.ca)
         self.epoll = select.epoll()
-        self.links: dict[int, _Link] = {}
+        self.links: dict[int, Link] = {}
         opens = plan.watches * self.count / plan.lifetime
-        self.renewals = _Pool(min(plan.renewing, max(8, self.count)))
-        self.watches = _Pool(round(opens * plan.held * 1.1) + 4 if plan.watches else 0)
-        self.opening = 0
+        self.renewals = Pool(min(plan.renewing, max(8, self.count)))
+        self.watches = Pool(round(opens * plan.held * 1.1) + 4 if plan.watches else 0)
+        self.opening, self.openers = 0, OPENERS
         self.later: list[tuple[float, int, Callable[[], None]]] = []
         self.number = 0
         self.revision = b"0"
@@ -209,6 +219,7 @@ class Fleet:
             self._come_back()
         elif what == "pace":
             self.pace = said["times"]
+            self._drop()
 
     def _tick(self) -> None:
         now = time.monotonic()
@@ -219,24 +230,27 @@ class Fleet:
             return
         self._connect()
         while self.plan.heartbeats and self.next_beat <= now:
-            self._due(self.renewals, _Act(self.beat % self.count, "pair", self.next_beat))
+            self._due(self.renewals, Act(self.beat % self.count, "pair", self.next_beat))
             self.beat += 1
             self.next_beat += self.every_beat / self.pace
         if not self.plan.heartbeats:
             self.next_beat = now + 1
+        self._tick_watches(now)
+
+    def _tick_watches(self, now: float) -> None:
         while self.plan.watches and self.revision != b"0" and self.next_open <= now:
             turn, self.open_turn = self.open_turn, self.open_turn + 1
             agent, path = turn // WATCHES % self.count, PATHS[turn % WATCHES]
-            self._due(self.watches, _Act(agent, "watch", self.next_open, path))
+            self._due(self.watches, Act(agent, "watch", self.next_open, path))
             self.next_open += self.every_open / self.pace
         if self.revision == b"0":
             self.next_open = now
 
-    def _due(self, pool: _Pool, act: _Act) -> None:
+    def _due(self, pool: Pool, act: Act) -> None:
         self.due[act.kind] += 1
         self._begin(pool, act)
 
-    def _begin(self, pool: _Pool, act: _Act) -> None:
+    def _begin(self, pool: Pool, act: Act) -> None:
         if pool.free:
             self._carry(pool.free.pop(), act)
         else:
@@ -250,10 +264,10 @@ class Fleet:
 
     def _connect(self) -> None:
         for pool in (self.renewals, self.watches):
-            while pool.made < pool.wanted and self.opening < OPENERS:
+            while pool.made < pool.wanted and self.opening < self.openers:
                 self._open(pool)
 
-    def _open(self, pool: _Pool) -> None:
+    def _open(self, pool: Pool) -> None:
         pool.made += 1
         self.opening += 1
         self.turn += 1
@@ -262,12 +276,30 @@ class Fleet:
         raw.setblocking(False)
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         raw.connect_ex(address)
-        sock = self.tls.wrap_socket(raw, server_hostname=address[0], do_handshake_on_connect=False)
-        link = _Link(pool, sock)
+        sock = self._wrapped(raw, self.tls, address[0])
+        if sock is None:
+            self._after(RECONNECT, lambda: self._forget_one(pool))
+        else:
+            self._add(Link(pool, sock))
+
+    def _wrapped(self, raw: socket.socket, tls: ssl.SSLContext, name: str) -> ssl.SSLSocket | None:
+        """None where the connection was refused at once."""
+        try:
+            return tls.wrap_socket(raw, server_hostname=name, do_handshake_on_connect=False)
+        except OSError:
+            raw.close()
+            self.opening -= 1
+            return None
+
+    @staticmethod
+    def _forget_one(pool: Pool) -> None:
+        pool.made -= 1
+
+    def _add(self, link: Link) -> None:
         self.links[link.fd] = link
         self.epoll.register(link.fd, READ | WRITE)
 
-    def _shake(self, link: _Link) -> None:
+    def _shake(self, link: Link) -> None:
         try:
             link.sock.do_handshake()
         except ssl.SSLWantReadError:
@@ -282,14 +314,14 @@ class Fleet:
             self.opening -= 1
             self._free(link)
 
-    def _free(self, link: _Link) -> None:
+    def _free(self, link: Link) -> None:
         link.act, link.buffer, link.is_put, link.is_streaming = None, b"", False, False
         if link.pool.waiting:
             self._carry(link, link.pool.waiting.popleft())
         else:
             link.pool.free.append(link)
 
-    def _lose(self, link: _Link, why: str) -> None:
+    def _lose(self, link: Link, why: str) -> None:
         """The hub is away, or has ended this connection. What it carried is made again."""
         if self.links.pop(link.fd, None) is None:
             return
@@ -304,13 +336,10 @@ class Fleet:
         link.sock.close()
         is_refused = not link.is_open
 
-        def again() -> None:
-            pool.made -= 1
-
         if is_refused:
-            self._after(RECONNECT, again)
+            self._after(RECONNECT, lambda: self._forget_one(pool))
         else:
-            again()
+            self._forget_one(pool)
         if act is None:
             return
         if link.is_streaming:
@@ -318,11 +347,11 @@ class Fleet:
         else:
             self._failed(act, why)
 
-    def _failed(self, act: _Act, why: str) -> None:
+    def _failed(self, act: Act, why: str) -> None:
         self.failures[f"{act.kind}: {why}"] += 1
         self._again(act, RETRY)
 
-    def _again(self, act: _Act, pause: tuple[float, float]) -> None:
+    def _again(self, act: Act, pause: tuple[float, float]) -> None:
         if self.is_cut:
             return
         pool = self.renewals if act.kind == "pair" else self.watches
@@ -330,7 +359,7 @@ class Fleet:
         act.due = time.monotonic() + wait
         self._after(wait, lambda: None if self.is_cut else self._begin(pool, act))
 
-    def _stream_ended(self, link: _Link, act: _Act) -> None:
+    def _stream_ended(self, link: Link, act: Act) -> None:
         is_early = time.monotonic() < link.until - EARLY
         self.ended["early" if is_early else "whole"] += 1
         if is_early:
@@ -338,7 +367,7 @@ class Fleet:
 
     # ---------------------------------------------------------------- requests
 
-    def _carry(self, link: _Link, act: _Act) -> None:
+    def _carry(self, link: Link, act: Act) -> None:
         link.act, link.buffer, link.is_put, link.is_streaming = act, b"", False, False
         head = self.heads[act.agent]
         if act.kind == "pair":
@@ -346,10 +375,11 @@ class Fleet:
             return
         revision = act.revision or self.revision
         act.revision = revision
-        query = f"&watch=true&allowWatchBookmarks=true&timeoutSeconds={self.plan.held:.0f}&resourceVersion={revision.decode()}"
+        held = act.held or self.plan.held
+        query = f"&watch=true&allowWatchBookmarks=true&timeoutSeconds={held:.0f}&resourceVersion={revision.decode()}"
         self._send(link, pooled.request("GET", act.path.format(self.names[act.agent]) + query, head))
 
-    def _send(self, link: _Link, request: bytes) -> None:
+    def _send(self, link: Link, request: bytes) -> None:
         try:
             sent = link.sock.send(request)
         except OSError as error:  # also one that would block: a request of 3 KB never does on a connection that rests
@@ -358,7 +388,7 @@ class Fleet:
         if sent != len(request):
             self._lose(link, "send: half")
 
-    def _ready(self, link: _Link) -> None:
+    def _ready(self, link: Link) -> None:
         if not link.is_open:
             self._shake(link)
             return
@@ -382,7 +412,7 @@ class Fleet:
         else:
             self._answered(link, link.act)
 
-    def _answered(self, link: _Link, act: _Act) -> None:
+    def _answered(self, link: Link, act: Act) -> None:
         seen = link.buffer
         end = seen.find(b"\r\n\r\n")
         if end < 0:
@@ -419,14 +449,14 @@ class Fleet:
         else:
             self._free(link)
 
-    def _renew(self, link: _Link, act: _Act, lease: bytes) -> None:
+    def _renew(self, link: Link, act: Act, lease: bytes) -> None:
         now = time.monotonic()
         self.taken["GET"].append(now - act.due)
         link.is_put, link.buffer, link.until = True, b"", now
         body = pooled.renewed(lease)
         self._send(link, pooled.request("PUT", self.leases[act.agent], self.heads[act.agent], body))
 
-    def _renewed(self, act: _Act, lease: bytes) -> None:
+    def _renewed(self, act: Act, lease: bytes) -> None:
         now = time.monotonic()
         self.taken["pair"].append(now - act.due)
         begin = lease.index(REVISION) + len(REVISION)
@@ -435,14 +465,14 @@ class Fleet:
             self.heard.add(act.agent)
             self.last = now
 
-    def _opened(self, link: _Link, act: _Act, rest: bytes) -> None:
+    def _opened(self, link: Link, act: Act, rest: bytes) -> None:
         now = time.monotonic()
         self.taken["watch"].append(now - act.due)
-        link.is_streaming, link.buffer, link.until = True, rest, now + self.plan.held
+        link.is_streaming, link.buffer, link.until = True, rest, now + (act.held or self.plan.held)
         if rest:
             self._stream(link, act)
 
-    def _stream(self, link: _Link, act: _Act) -> None:
+    def _stream(self, link: Link, act: Act) -> None:
         """What is in it is forgotten, but for its end, and errors."""
         if b'"type":"ERROR"' in link.buffer:
             self.failures[f"watch: {link.buffer[:200].decode(errors='replace')}"] += 1
@@ -466,13 +496,18 @@ class Fleet:
         self.later.clear()
         self.renewals.made = self.watches.made = self.opening = 0
 
+    def _drop(self) -> None:
+        """What waits for a connection is left out, so that what follows begins without it."""
+        for pool in (self.renewals, self.watches):
+            pool.waiting.clear()
+
     def _come_back(self) -> None:
         """All of them in one moment; from then on in their turns."""
         self.is_cut = False
         now = time.monotonic()
         self.forget()
         for agent in range(self.count):
-            self._due(self.renewals, _Act(agent, "pair", now))
+            self._due(self.renewals, Act(agent, "pair", now))
         self.next_beat = now + self.plan.period
         self.next_open = now
 
@@ -484,11 +519,11 @@ def _spread(values: list[float]) -> dict[str, float]:
     return {name: round(1000 * ordered[round(last * share)], 1) for name, share in at.items()}
 
 
-def main() -> None:
+def begin(kind: Callable[[Plan], Fleet]) -> None:
     machine.allow_many_files()
     with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as commands:
         plan = Plan(**json.loads(commands.readline()))
-    fleet = Fleet(plan)
+    fleet = kind(plan)
     gc.disable()  # what a fleet makes has no cycles, and a look at all of it takes long
     sys.stdout.write('{"ready": true}\n')
     sys.stdout.flush()
@@ -496,4 +531,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    begin(Fleet)
