@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import threading
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -200,6 +201,10 @@ class Roots:
         return _anchors(self)
 
 
+MOST_STORES = 8  # anchors whose store a thread keeps
+_stores = threading.local()
+
+
 @lru_cache(maxsize=8)
 def _anchors(roots: Roots) -> tuple[tuple[Literal["hub", "other"], x509.Certificate], ...]:
     with value_errors_only("client CA file"):
@@ -241,9 +246,13 @@ def trusted_client(
             _check_path(leaf, anchor, now)
             begin = max(certificate.not_before, anchor.not_valid_before_utc)
             end = min(certificate.not_after, anchor.not_valid_after_utc)
-            signer = fingerprint_of(anchor.public_key())
-            return replace(certificate, not_before=begin, not_after=end, authority=signer), issuer
+            return replace(certificate, not_before=begin, not_after=end, authority=_signer(anchor)), issuer
     raise ValueError("the certificate is not signed by a CA that the hub trusts")
+
+
+@lru_cache(maxsize=64)
+def _signer(anchor: x509.Certificate) -> str:
+    return fingerprint_of(anchor.public_key())
 
 
 def is_of(pem: bytes, authority: bytes) -> bool:
@@ -256,14 +265,24 @@ def is_of(pem: bytes, authority: bytes) -> bool:
 
 def _check_path(leaf: x509.Certificate, anchor: x509.Certificate, now: datetime) -> None:
     """What RFC 5280 says of a path, by OpenSSL. An intermediate is an anchor by itself. Raises ValueError."""
-    store = crypto.X509Store()
-    store.add_cert(crypto.X509.from_cryptography(anchor))
-    store.set_flags(crypto.X509StoreFlags.PARTIAL_CHAIN)
+    store = _store_of(anchor)
     store.set_time(now)
     try:
         crypto.X509StoreContext(store, crypto.X509.from_cryptography(leaf)).verify_certificate()
     except crypto.X509StoreContextError as error:
         raise ValueError(f"the certificate is not acceptable: {error}") from error
+
+
+def _store_of(anchor: x509.Certificate) -> crypto.X509Store:
+    """With this anchor alone; one for each thread, whose time is set anew for each path."""
+    kept: dict[x509.Certificate, crypto.X509Store] = _stores.__dict__
+    if (store := kept.get(anchor)) is None:
+        if len(kept) >= MOST_STORES:
+            kept.clear()
+        store = kept[anchor] = crypto.X509Store()
+        store.add_cert(crypto.X509.from_cryptography(anchor))
+        store.set_flags(crypto.X509StoreFlags.PARTIAL_CHAIN)
+    return store
 
 
 def check_served(

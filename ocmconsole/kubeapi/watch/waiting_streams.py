@@ -202,4 +202,8 @@ class WaitingStream:
         if self.timer is not None:
             self.timer.cancel()
         self.held.close()
+        # Nothing of it waits for a look at garbage: hundreds end each second.
+        stream, self.stream.sink = self.stream, None
+        if stream.listener is not None:
+            stream.listener.push = stream.listener.wake = None
         return True
