@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -275,7 +275,7 @@ def _check_path(leaf: x509.Certificate, anchor: x509.Certificate, now: datetime)
 
 def _store_of(anchor: x509.Certificate) -> crypto.X509Store:
     """With this anchor alone; one for each thread, whose time is set anew for each path."""
-    kept: dict[x509.Certificate, crypto.X509Store] = _stores.__dict__
+    kept: dict[Any, crypto.X509Store] = _stores.__dict__
     if (store := kept.get(anchor)) is None:
         if len(kept) >= MOST_STORES:
             kept.clear()

@@ -213,8 +213,9 @@ def drill(made: Seeds, scale: Scale) -> Iterator[Row]:
 
 
 def _warm(agents: Agents) -> None:
-    """Until each agent was heard once; then without what waits because of that."""
+    """Until each agent was heard once, without watches; then with them, without what waits because of that."""
     agents.do("forget")
+    agents.do("watches", on=False)
     cpu = machine.cpu_seconds()
     began = time.monotonic()
     while time.monotonic() - began < UNHEARD:
@@ -225,7 +226,11 @@ def _warm(agents: Agents) -> None:
         if minute.told["heard"] >= minute.told["agents"]:
             break
     agents.do("pace", times=1.0)
-    time.sleep(WARMING)
+    agents.do("watches", on=True)
+    for _ in range(3):
+        time.sleep(WARMING)
+        tell(f"with watches: {_take(agents, cpu)}")
+    agents.do("pace", times=1.0)
     agents.take()
 
 

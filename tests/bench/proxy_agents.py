@@ -134,6 +134,7 @@ class Fleet:
         self.revision = b"0"
         self.is_cut = False
         self.pace = 1.0
+        self.has_watches = True
         self.forget()
         self.clear()
         now = time.monotonic()
@@ -217,6 +218,8 @@ class Fleet:
             self._cut_off()
         elif what == "back":
             self._come_back()
+        elif what == "watches":
+            self.has_watches = said["on"]
         elif what == "pace":
             self.pace = said["times"]
             self._drop()
@@ -238,6 +241,8 @@ class Fleet:
         self._tick_watches(now)
 
     def _tick_watches(self, now: float) -> None:
+        if not self.has_watches:
+            self.next_open = now + LOOK
         while self.plan.watches and self.revision != b"0" and self.next_open <= now:
             turn, self.open_turn = self.open_turn, self.open_turn + 1
             agent, path = turn // WATCHES % self.count, PATHS[turn % WATCHES]

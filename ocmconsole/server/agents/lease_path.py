@@ -55,6 +55,9 @@ LARGEST_ANSWER = 64 * 1024  # bytes; the ordinary path compresses large ones
 LONGEST_MANAGER = 128  # characters, as ``request_info`` cuts a user agent
 MOST_WAITING = 4_096  # requests that wait for a batch; with the largest bodies 64 MiB
 LARGEST_BATCH = 1_000  # of one statement; SQLite takes 32,766 values
+# Watches are opened, while more heartbeats than so many wait, so many in so many seconds: a watch that is late costs
+# nothing, a heartbeat that is late the cluster.
+MANY_WAITING, YIELDED_BATCH, YIELDED_SECONDS = 64, 25, 0.1
 # Seconds between the beginnings of two batches: what comes meanwhile shares the costs of the next.
 READ_WINDOW, WRITE_WINDOW = 0.005, 0.010
 # That a request of this path is charged for, as measured: 0.3 to 0.4 ms a PUT; with a certificate that is new, besides
@@ -194,8 +197,15 @@ class _Waiting(Generic[Item, Answer]):
 class _Batches(Generic[Item, Answer]):
     """Of one act on one thread; lives on the event loop. A batch begins ``window`` seconds after the one before."""
 
-    def __init__(self, name: str, act: Callable[[Sequence[Item]], list[Answer | None]], window: float) -> None:
-        self.name, self.act, self.window = name, act, window
+    def __init__(
+        self,
+        name: str,
+        act: Callable[[Sequence[Item]], list[Answer | None]],
+        window: float,
+        yields_to: Sequence[_Batches[Any, Any]] = (),
+    ) -> None:
+        """While many wait for one of ``yields_to``, batches of this one are small and rare."""
+        self.name, self.act, self.window, self.yields_to = name, act, window, yields_to
         self.pool = ThreadPoolExecutor(1, thread_name_prefix=f"{THREADS}{name}")
         self.waiting: list[_Waiting[Item, Answer]] = []
         self.is_due = False
@@ -218,7 +228,8 @@ class _Batches(Generic[Item, Answer]):
     def _begin(self) -> None:
         loop = asyncio.get_running_loop()
         self.began = loop.time()
-        batch, self.waiting = self.waiting[:LARGEST_BATCH], self.waiting[LARGEST_BATCH:]
+        largest = YIELDED_BATCH if self._yields() else LARGEST_BATCH
+        batch, self.waiting = self.waiting[:largest], self.waiting[largest:]
         try:
             done = loop.run_in_executor(self.pool, self._act, [each.item for each in batch])
         except RuntimeError:  # the server stops
@@ -245,7 +256,11 @@ class _Batches(Generic[Item, Answer]):
             each.done(answer)
         self.is_due = bool(self.waiting)
         if self.is_due:
-            asyncio.get_running_loop().call_at(self.began + self.window, self._begin)
+            pause = YIELDED_SECONDS if self._yields() else self.window
+            asyncio.get_running_loop().call_at(self.began + pause, self._begin)
+
+    def _yields(self) -> bool:
+        return any(len(batches.waiting) > MANY_WAITING for batches in self.yields_to)
 
 
 def _small(answer: bytes | None) -> bytes | None:
@@ -258,8 +273,10 @@ class LeasePath:
     def __init__(self, leases: Leases) -> None:
         self.leases = leases
         self._reads: _Batches[tuple[Any, str], bytes] = _Batches("reader", leases.read, READ_WINDOW)
-        self._watches: _Batches[tuple[Any, Attributes], Standing] = _Batches("watcher", leases.watch, READ_WINDOW)
         self._writes: _Batches[Renewing, bytes] = _Batches("writer", leases.renew, WRITE_WINDOW)
+        self._watches: _Batches[tuple[Any, Attributes], Standing] = _Batches(
+            "watcher", leases.watch, READ_WINDOW, (self._reads, self._writes)
+        )
 
     def is_open(self, *, is_write: bool) -> bool:
         """Whether a recognised request can go this way now."""
