@@ -1,25 +1,32 @@
 """The looks at all heartbeats, once a minute, and what is kept of them. The only writer of their history.
 
-A look needs four statements and writes the rows that it changes: those of clusters that are worse than the cell says,
-and all of them when a cell begins. It writes nothing when it is repeated.
+A look needs two statements and writes the rows that it changes: those of clusters that are worse than the cell says,
+and all of them when a cell begins, some hundreds in one transaction, so that heartbeats get in between. It writes
+nothing when it is repeated. In plain SQL: of 100,000 clusters the ORM's looks took six seconds of each minute.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
-from django.db import transaction
+from django.db import connection
 
 from clusters.health import heartbeat_history
 from clusters.health.heartbeat_history import KEPT, NO_CELLS, NO_SKEWS, Level
 from clusters.kinds import LEASE_NAME, SECOND, microseconds
-from clusters.models import FleetMinute, HeartbeatDay, Lease, ManagedCluster, Transition
+from clusters.models import FleetMinute, HeartbeatDay, Transition
+from ocmconsole.kubeapi.storage import plain_sql
 
-MOST_AT_ONCE = 1_000  # rows of one statement
+MOST_AT_ONCE = 500  # rows of one transaction
 # Until a hub that has just begun to serve has met every agent, it cannot count who is missing.
 PATIENCE = timedelta(minutes=2)
+_EXPECTED = """SELECT cluster.name, cluster.created, cluster.lease_duration_seconds, lease.renew_time, lease.skew
+               FROM clusters_managedcluster cluster
+               LEFT JOIN clusters_lease lease ON lease.namespace = cluster.name AND lease.name = %s
+               WHERE cluster.hub_accepts_client AND cluster.joined = 'True'"""
+_STORED = "SELECT cluster, cells, skews FROM clusters_heartbeatday WHERE day = %s"
 
 
 class HeartbeatReading(NamedTuple):
@@ -33,33 +40,35 @@ class HeartbeatReading(NamedTuple):
 def note_heartbeats(now: datetime, since: datetime) -> None:
     """Note how well every expected cluster is heard (D17): ``since`` is when the hub began to serve."""
     seen = list(_expected(now, since))
-    with transaction.atomic():
-        store(*heartbeat_history.cell_of(now), now.hour, [each for each in seen if each.level is not Level.UNKNOWN])
-        if now - since >= PATIENCE:
-            minute = now.replace(second=0, microsecond=0)
-            heard = sum(each.level is Level.FULL for each in seen)
-            looked = FleetMinute(minute=minute, heard=heard, expected=len(seen))
-            FleetMinute.objects.bulk_create([looked], ignore_conflicts=True)
+    store(*heartbeat_history.cell_of(now), now.hour, [each for each in seen if each.level is not Level.UNKNOWN])
+    if now - since >= PATIENCE:
+        minute = now.replace(second=0, microsecond=0)
+        heard = sum(each.level is Level.FULL for each in seen)
+        looked = FleetMinute(minute=minute, heard=heard, expected=len(seen))
+        FleetMinute.objects.bulk_create([looked], ignore_conflicts=True)
 
 
 def _expected(now: datetime, since: datetime) -> Iterator[HeartbeatReading]:
     """Those that are let in and have joined. A heartbeat counts when it came, whatever the agent's clock said (K47)."""
-    leases = Lease.objects.filter(name=LEASE_NAME, skew__isnull=False).values_list("namespace", "renew_time", "skew")
-    heard = {cluster: (renewed + skew, skew) for cluster, renewed, skew in leases}
     began, at = microseconds(since), microseconds(now)
     hour = microseconds(now.replace(minute=0, second=0, microsecond=0))
-    clusters = ManagedCluster.objects.filter(hub_accepts_client=True, joined="True")
-    for name, created, lease in clusters.values_list("name", "created", "lease_duration_seconds"):
-        when, skew = heard.get(name, (None, None))
+    for name, created, lease, renewed, skew in plain_sql.rows(_EXPECTED, LEASE_NAME):
+        when = None if renewed is None or skew is None else renewed + skew
         # An earlier cluster of this name may have left the lease.
-        mine = when if when is not None and when >= microseconds(created) else None
+        mine = when if when is not None and when >= microseconds(_time(created)) else None
         fresh = skew if mine is not None and mine >= hour else None
         yield HeartbeatReading(name, heartbeat_history.level(mine, began, at, lease * SECOND), fresh)
 
 
+def _time(value: object) -> datetime:
+    """A time as either database gives it."""
+    found = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
 def store(day: date, index: int, hour: int, seen: list[HeartbeatReading]) -> None:
     """Put what was seen into the cell; rows that say it already are left alone."""
-    rows = HeartbeatDay.objects.filter(day=day).values_list("cluster", "cells", "skews")
+    rows = plain_sql.rows(_STORED, connection.ops.adapt_datefield_value(day))
     stored = {cluster: (bytes(cells), bytes(skews)) for cluster, cells, skews in rows}
     changed = []
     for each in seen:
@@ -74,13 +83,13 @@ def store(day: date, index: int, hour: int, seen: list[HeartbeatReading]) -> Non
 
 
 def store_readings(rows: list[HeartbeatDay]) -> None:
-    HeartbeatDay.objects.bulk_create(
-        rows,
-        batch_size=MOST_AT_ONCE,
-        update_conflicts=True,
-        unique_fields=["cluster", "day"],
-        update_fields=["cells", "skews"],
-    )
+    for start in range(0, len(rows), MOST_AT_ONCE):
+        HeartbeatDay.objects.bulk_create(
+            rows[start : start + MOST_AT_ONCE],
+            update_conflicts=True,
+            unique_fields=["cluster", "day"],
+            update_fields=["cells", "skews"],
+        )
 
 
 def delete_old_heartbeats(now: datetime) -> None:
