@@ -1,7 +1,7 @@
 """A hub under a whole fleet: held for minutes, cut off and back at once, restarted. The fleet is ``proxy_agents``.
 
-``BENCH_FLEET`` says how many clusters, ``BENCH_MINUTES`` for how long they are held (10), ``BENCH_SERVERS`` by how many
-server processes on PostgreSQL (1). Beside the fleet, people use the hub all the time (``everyday``). A cluster that is
+``BENCH_FLEET`` says how many clusters, ``BENCH_MINUTES`` for how long they are held (10), ``BENCH_PACE`` which part of
+their rate is tried first (1), ``BENCH_SERVERS`` by how many server processes on PostgreSQL (1). Beside the fleet, people use the hub all the time (``everyday``). A cluster that is
 Unknown afterwards and was not before is one too many, whatever the figures say. ``manage.py check_wire`` is the last.
 """
 
@@ -227,11 +227,9 @@ def _warm(agents: Agents) -> None:
             break
     agents.do("pace", times=1.0)
     agents.do("watches", on=True)
-    for _ in range(3):
-        time.sleep(WARMING)
-        tell(f"with watches: {_take(agents, cpu)}")
-    agents.do("pace", times=1.0)
-    agents.take()
+    cpu = machine.cpu_seconds()
+    time.sleep(WARMING)
+    tell(f"with watches: {_take(agents, cpu)}")
 
 
 def _became(more: int) -> str:
@@ -240,7 +238,10 @@ def _became(more: int) -> str:
 
 def _held(hub: Hub, agents: Agents, scale: Scale, before: int) -> Iterator[Row]:
     """All heartbeats and watch re-opens for minutes, while people work; after a minute that failed fewer of them."""
-    minutes, pace = float(os.environ.get("BENCH_MINUTES") or 10), 1.0
+    minutes, pace = float(os.environ.get("BENCH_MINUTES") or 10), float(os.environ.get("BENCH_PACE") or 1)
+    agents.do("pace", times=pace)
+    time.sleep(WARMING)
+    agents.take()
     people = Everyday(hub)
     people.start()
     steps: list[tuple[float, list[Minute]]] = [(pace, [])]
@@ -254,7 +255,7 @@ def _held(hub: Hub, agents: Agents, scale: Scale, before: int) -> Iterator[Row]:
         )
         if not why:
             steps[-1][1].append(found)
-            if pace < 1 and len(steps[-1][1]) >= ENOUGH:
+            if len(steps) > 1 and len(steps[-1][1]) >= ENOUGH:
                 break
         elif number < minutes:
             pace *= SLOWER
