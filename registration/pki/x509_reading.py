@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-import threading
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -201,10 +200,6 @@ class Roots:
         return _anchors(self)
 
 
-MOST_STORES = 8  # anchors whose store a thread keeps
-_stores = threading.local()
-
-
 @lru_cache(maxsize=8)
 def _anchors(roots: Roots) -> tuple[tuple[Literal["hub", "other"], x509.Certificate], ...]:
     with value_errors_only("client CA file"):
@@ -265,24 +260,14 @@ def is_of(pem: bytes, authority: bytes) -> bool:
 
 def _check_path(leaf: x509.Certificate, anchor: x509.Certificate, now: datetime) -> None:
     """What RFC 5280 says of a path, by OpenSSL. An intermediate is an anchor by itself. Raises ValueError."""
-    store = _store_of(anchor)
+    store = crypto.X509Store()
+    store.add_cert(crypto.X509.from_cryptography(anchor))
+    store.set_flags(crypto.X509StoreFlags.PARTIAL_CHAIN)
     store.set_time(now)
     try:
         crypto.X509StoreContext(store, crypto.X509.from_cryptography(leaf)).verify_certificate()
     except crypto.X509StoreContextError as error:
         raise ValueError(f"the certificate is not acceptable: {error}") from error
-
-
-def _store_of(anchor: x509.Certificate) -> crypto.X509Store:
-    """With this anchor alone; one for each thread, whose time is set anew for each path."""
-    kept: dict[Any, crypto.X509Store] = _stores.__dict__
-    if (store := kept.get(anchor)) is None:
-        if len(kept) >= MOST_STORES:
-            kept.clear()
-        store = kept[anchor] = crypto.X509Store()
-        store.add_cert(crypto.X509.from_cryptography(anchor))
-        store.set_flags(crypto.X509StoreFlags.PARTIAL_CHAIN)
-    return store
 
 
 def check_served(
