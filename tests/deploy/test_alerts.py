@@ -204,8 +204,9 @@ ELSEWHERE = {"HubDown", "HubCertificateEnds", "DiskNearlyFull", "CAKeyAway"}
 
 
 @pytest.fixture
-def home(tmp_path: Path, settings: Any) -> Path:
+def home(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Of a hub with three healthy clusters, whose audit goes to a file too."""
+    monkeypatch.setattr(key_watch, "watch", key_watch.KeyWatch())  # the other one knows the keys of an earlier home
     make.hub(tmp_path / "home", settings)
     settings.OCMCONSOLE_AUDIT_STREAM = tmp_path / "audit.jsonl"
     make.serve_since(timedelta(days=1))
