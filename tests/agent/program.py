@@ -89,7 +89,14 @@ class Program:
             servers.stop(self.process)
 
     def joins(self, hub: Hub) -> None:
-        until(lambda: hub.manage("accept", self.name, check=False).count(self.name))
+        def is_let_in() -> bool:
+            """Its request comes after its cluster: accepted between the two, it waits for its certificate."""
+            hub.manage("accept", self.name, check=False)
+            with hub.reading() as ask:
+                found = ask("SELECT cluster FROM registration_issuedcertificate")
+            return any(cluster == self.name for (cluster,) in found)
+
+        assert until(is_let_in), self.log()
         with hub.admin() as client:
             often = {"spec": {"leaseDurationSeconds": 5}}
             client.patch(f"{CLUSTERS}/{self.name}", json=often, headers=MERGE).raise_for_status()
