@@ -26,8 +26,9 @@ from ocmconsole.notifications.forms import AddressForm, ChannelForm, QuietHoursF
 from ocmconsole.notifications.message_kinds import KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
+    from django.forms import Form
     from django.http import HttpRequest, HttpResponse
 
     from ocmconsole.kubeapi.access.actor import Actor
@@ -187,6 +188,20 @@ def _page(request: HttpRequest, found: NotificationChannel, status: int = 200, *
     return render(request, "notifications/channel.html", context, status=status)
 
 
+def _added(
+    request: HttpRequest, found: NotificationChannel, form: Form, called: str, add: Callable[[], object]
+) -> HttpResponse:
+    """Add what a valid form asks for; a refusal is said in the form, which the page has under that name."""
+    if form.is_valid():
+        try:
+            add()
+        except errors.Invalid as error:
+            form.add_error(None, error.message)
+        else:
+            return redirect("notifications:channel", name=found.name)
+    return _page(request, found, 400, **{called: form})
+
+
 # ---------------------------------------------------------------- acts
 
 
@@ -207,15 +222,12 @@ def address(request: HttpRequest, name: str) -> HttpResponse:
 def rule(request: HttpRequest, name: str) -> HttpResponse:
     actor, found = _admin_of(request, name)
     form = RuleForm(request.POST)
-    if form.is_valid():
+
+    def add() -> None:
         given = form.cleaned_data
-        try:
-            services.add_rule(actor, name, given["kinds"], given["severity"], given["clusterset"])
-        except errors.Invalid as error:
-            form.add_error(None, error.message)
-        else:
-            return redirect("notifications:channel", name=name)
-    return _page(request, found, 400, rule_form=form)
+        services.add_rule(actor, name, given["kinds"], given["severity"], given["clusterset"])
+
+    return _added(request, found, form, "rule_form", add)
 
 
 @login_required
@@ -231,14 +243,7 @@ def remove_rule(request: HttpRequest, name: str, number: int) -> HttpResponse:
 def quiet(request: HttpRequest, name: str) -> HttpResponse:
     actor, found = _admin_of(request, name)
     form = QuietHoursForm(request.POST)
-    if form.is_valid():
-        try:
-            services.add_quiet_hours(actor, name, form.hours)
-        except errors.Invalid as error:
-            form.add_error(None, error.message)
-        else:
-            return redirect("notifications:channel", name=name)
-    return _page(request, found, 400, quiet_form=form)
+    return _added(request, found, form, "quiet_form", lambda: services.add_quiet_hours(actor, name, form.hours))
 
 
 @login_required

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from django.conf import settings
@@ -221,9 +221,7 @@ class _Batches(Generic[Item, Answer]):
             asyncio.get_running_loop().call_at(self.began + self.window, self._begin)
 
     async def ask(self, item: Item) -> Answer | None:
-        answer: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
-        self.add(item, lambda found: None if answer.done() else answer.set_result(found))
-        return await answer
+        return await _awaited(partial(self.add, item))
 
     def _begin(self) -> None:
         loop = asyncio.get_running_loop()
@@ -263,6 +261,13 @@ class _Batches(Generic[Item, Answer]):
         return any(len(batches.waiting) > MANY_WAITING for batches in self.yields_to)
 
 
+async def _awaited(begin: Callable[[Callable[[Answer | None], object]], object]) -> Answer | None:
+    """What is given to the function that ``begin`` gets; one who has stopped waiting gets nothing."""
+    answer: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
+    begin(lambda found: None if answer.done() else answer.set_result(found))
+    return await answer
+
+
 def _small(answer: bytes | None) -> bytes | None:
     return answer if answer is not None and len(answer) <= LARGEST_ANSWER else None
 
@@ -297,9 +302,7 @@ class LeasePath:
 
     async def answer(self, agent: Any, asked: AgentRequest, body: bytes) -> bytes | None:
         """As ``begin``."""
-        answer: asyncio.Future[bytes | None] = asyncio.get_running_loop().create_future()
-        self.begin(agent, asked, body, lambda found: None if answer.done() else answer.set_result(found))
-        return await answer
+        return await _awaited(partial(self.begin, agent, asked, body))
 
     def begin_watch(self, agent: Any, asked: Attributes, done: Callable[[Standing | None], object]) -> bool:
         """``done`` gets what ``standing`` returns; whether it will."""
