@@ -31,7 +31,7 @@ from ocmconsole.kubeapi.models import (
     Pulse,
     WorkItem,
 )
-from ocmconsole.kubeapi.storage import audit_acts
+from ocmconsole.kubeapi.storage import audit_acts, database_clock
 from ocmconsole.models import Session
 from ocmconsole.templatetags.console import ago, who
 from registration import hub_setup
@@ -120,7 +120,7 @@ class WorkItemAdmin(ReadOnlyAdmin):
 
     @admin.display
     def state(self, row: WorkItem) -> SafeString:
-        now = clock.now()
+        now = database_clock.now()
         if row.busy_until is not None and row.busy_until > now:
             return status_label("Running", "info")
         if row.attempts:

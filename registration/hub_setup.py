@@ -38,7 +38,7 @@ from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.encryption import stored_text
 from ocmconsole.kubeapi.health import probes
 from ocmconsole.kubeapi.kinds import Key, Kind
-from ocmconsole.kubeapi.storage import incarnations, reader
+from ocmconsole.kubeapi.storage import database_clock, incarnations, reader
 from registration.models import HubAddress
 from registration.pki import ca, kubeconfigs
 
@@ -133,8 +133,10 @@ def ensure_hub() -> str:
     Returns the password that was generated for the first admin, empty when there was an admin or a chosen password.
     Raises AuthorityError, and Unreadable where the keys of what the database holds encrypted are missing.
     """
-    home = settings.OCMCONSOLE_HOME
-    ca.ensure_authority(home, serving_names())
+    home, names = settings.OCMCONSOLE_HOME, serving_names()
+    # SQLite has one server. On PostgreSQL a start takes the addresses of others from no certificate, nor the key.
+    others = ca.further_addresses(home, names) if connection.vendor == "postgresql" else []
+    _ensure_authority([*names, *others])
     stored_text.newest()  # made now, or missing now, rather than in somebody's write
     _check_client_cas()
     incarnations.ensure_first()
@@ -180,7 +182,7 @@ def remove_address(actor: Actor, url: str) -> None:
 
     verbs.with_present_rights(actor, remove)
     # For no other name; what other servers listen at they put in again.
-    ca.ensure_authority(settings.OCMCONSOLE_HOME, serving_names())
+    _ensure_authority(serving_names())
 
 
 def keep_serving_certificate() -> None:
@@ -191,7 +193,12 @@ def keep_serving_certificate() -> None:
     """
     names, home = serving_names(), settings.OCMCONSOLE_HOME
     if not ca.is_served(home, names):
-        ca.ensure_authority(home, [*names, *ca.further_addresses(home, names)])
+        _ensure_authority([*names, *ca.further_addresses(home, names)])
+
+
+def _ensure_authority(names: list[str]) -> None:
+    """A certificate that is issued now has begun for clients also where this server's clock is ahead of the others'."""
+    ca.ensure_authority(settings.OCMCONSOLE_HOME, names, now=database_clock.earliest())
 
 
 def follow_authorities() -> None:

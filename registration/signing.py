@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.contrib.auth import get_user_model
 
-from ocmconsole.kubeapi import clock
-from ocmconsole.kubeapi.storage import plain_sql
+from ocmconsole.kubeapi.storage import database_clock, plain_sql
 from registration.admission.request_admission import cluster_of
 from registration.keys import key_lines
 from registration.kinds import request_pem
@@ -57,9 +56,12 @@ def lifetime(doc: Doc) -> timedelta:
 
 
 def chain_for(doc: Doc) -> bytes:
-    """PEM of the certificate and what is above it. Raises ValueError, AuthorityError."""
+    """PEM of the certificate and what is above it. Raises ValueError, AuthorityError.
+
+    W24: it begins before the present also where the clock of this process is ahead of the others'.
+    """
     return ca.client_authority(settings.OCMCONSOLE_HOME).sign_client(
-        request_pem(doc), usages=doc["spec"]["usages"], lifetime=lifetime(doc), now=clock.now()
+        request_pem(doc), usages=doc["spec"]["usages"], lifetime=lifetime(doc), now=database_clock.earliest()
     )
 
 

@@ -29,7 +29,7 @@ from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.health import metrics
 from ocmconsole.kubeapi.models import AuditEvent, Change, HeldBack, WorkItem
 from ocmconsole.kubeapi.outbound import backlog
-from ocmconsole.kubeapi.storage import audit_chain
+from ocmconsole.kubeapi.storage import audit_chain, database_clock
 from ocmconsole.kubeapi.watch import change_log, redis_client
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def hub_health(request: HttpRequest) -> HttpResponse:
         "made_of": _made_of(),
         "serving": Serving.objects.first(),
         "log": _log(),
-        "work": _work(now),
+        "work": _work(),
         "audit": _audit(),
         "minutes": FleetMinute.objects.count(),
         "unauthorized": metrics.unauthorized(),
@@ -117,9 +117,10 @@ def _log() -> dict[str, Any]:
     return {"head": change_log.newest_revision(), **found, "most": settings.OCMCONSOLE_LIMIT_CHANGE_LOG}
 
 
-def _work(now: datetime) -> dict[str, Any]:
+def _work() -> dict[str, Any]:
     rows = WorkItem.objects.values("reconciler").annotate(count=Count("pk"), due=Min("due"), attempts=Max("attempts"))
     failing = WorkItem.objects.filter(attempts__gte=STUCK_ATTEMPTS).order_by("-attempts", "due")
+    now = database_clock.now()
     return {
         "rows": [{**row, "is_due": row["due"] <= now} for row in rows.order_by("due")],
         "count": WorkItem.objects.count(),

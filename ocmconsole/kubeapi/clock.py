@@ -20,6 +20,11 @@ def now() -> datetime:
     return timezone.now() - _behind.get()
 
 
+def of_machine() -> datetime:
+    """The present also inside ``at``, to compare this machine's clock with another one's."""
+    return timezone.now()
+
+
 @contextmanager
 def at(moment: datetime) -> Iterator[None]:
     """Inside the block, and in this context alone, the clock goes on from this moment, which is aware."""

@@ -16,6 +16,7 @@ from django.conf import settings
 from ocmconsole.accounts import permissions, superusers
 from ocmconsole.environment.durations import in_words
 from ocmconsole.kubeapi import clock, verbs
+from ocmconsole.kubeapi.storage import database_clock
 from registration.models import IssuedCertificate
 from registration.pki import ca
 
@@ -54,7 +55,7 @@ def kubeconfig(
 def of_user(actor: Actor, user: str, *, groups: tuple[str, ...], lifetime: timedelta) -> str:
     """A kubeconfig with a fresh client certificate of the hub's own CA. The caller has asked for permission."""
     authority = ca.client_authority(settings.OCMCONSOLE_HOME)
-    certificate, key = authority.issue_client(user, groups, lifetime, clock.now())
+    certificate, key = authority.issue_client(user, groups, lifetime, database_clock.earliest())
     issued = IssuedCertificate.of(ca.parse_certificate(certificate))
     issued.authority = authority.key_fingerprint
     recorded = {"groups": list(groups), "fingerprint": issued.pk, "expires": issued.not_after.isoformat()}

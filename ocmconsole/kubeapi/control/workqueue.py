@@ -3,7 +3,8 @@
 Invariants: a request for work is never lost, and no two workers are at one item. A worker claims an item until
 ``busy_until`` (compare and set), right before it runs it; it deletes the item only if nobody asked again meanwhile. Who
 asks again makes it due for when the worker is done. A claim and its end wait for no disk: a failure of power may give
-work to be done twice. Pokes (Celery, a thread's event) carry no state.
+work to be done twice. Times in the rows are of the clock that all processes share (``database_clock``); times that
+callers give are of their own. Pokes (Celery, a thread's event) carry no state.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from ocmconsole.kubeapi.control import controllers
 from ocmconsole.kubeapi.health import outages, probes
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import Pulse, WorkItem
-from ocmconsole.kubeapi.storage import plain_sql
+from ocmconsole.kubeapi.storage import database_clock, plain_sql
 from ocmconsole.kubeapi.storage.plain_sql import moment
 from ocmconsole.kubeapi.watch import redis_client
 from ocmconsole.kubeapi.watch.notifier import Notifier
@@ -91,21 +92,23 @@ _rests: dict[tuple[str, Key], float] = {}
 
 def put(work: Iterable[tuple[str, Key]], due: datetime) -> None:
     """Ask for work, inside the transaction that caused it. Asking again makes an item due now."""
-    asked = [(name, key.namespace, key.name, moment(due)) for name, key in sorted(work)]
+    ahead = database_clock.ahead()
+    asked = [(name, key.namespace, key.name, moment(due + ahead)) for name, key in sorted(work)]
     if asked:
         plain_sql.run_each(ASK, asked)
 
 
 def put_folded(work: Iterable[tuple[str, Key]], now: datetime) -> None:
     """As ``put``, for a transaction after which others of the same act come: before ``FOLD`` ends or ``end_fold``."""
-    asked = [(name, key.namespace, key.name, moment(now + FOLD)) for name, key in sorted(work)]
+    ahead = database_clock.ahead()
+    asked = [(name, key.namespace, key.name, moment(now + ahead + FOLD)) for name, key in sorted(work)]
     if asked:
         plain_sql.run_each(ASK_LATER, asked)
 
 
 def end_fold() -> None:
     """An act on many objects has ended: what waits for it is due."""
-    now = clock.now()
+    now = database_clock.now()
     waiting = WorkItem.objects.filter(reconciler__in=controllers.folding(), due__gt=now, due__lte=now + FOLD)
     found = list(waiting.values_list("pk", flat=True))
     for pk in found:  # one by one: who holds one row must not wait for another
@@ -117,7 +120,7 @@ def end_fold() -> None:
 def hurry(names: Iterable[str], key: Key) -> None:
     """What these reconcilers wait for has happened: where they wait for the key they look now. Nobody else is asked."""
     waiting = WorkItem.objects.filter(reconciler__in=list(names), namespace=key.namespace, name=key.name)
-    waiting.update(due=clock.now())
+    waiting.update(due=database_clock.now())
 
 
 def poke() -> None:
@@ -197,7 +200,7 @@ def _take_all(items: Sequence[WorkItem]) -> list[WorkItem]:
     """Claim them; returns those that could be."""
     if len(items) == 1 or controllers.pause_of(items[0].reconciler):
         return [item for item in items if _take(item)]
-    now, dues = clock.now(), [moment(item.due) for item in items]
+    now, dues = database_clock.now(), [moment(item.due) for item in items]
     statement = CLAIM_ALL.format(
         each=" OR ".join(["(id = %s AND due = %s)"] * len(items)),
         unless_locked="FOR UPDATE SKIP LOCKED" if connection.features.has_select_for_update_skip_locked else "",
@@ -214,7 +217,7 @@ def _take_all(items: Sequence[WorkItem]) -> list[WorkItem]:
 def _take(item: WorkItem) -> bool:
     """Claim it, unless it must rest."""
     if rest := _rest_of(item):
-        plain_sql.run(PUT_OFF, moment(clock.now() + rest), item.pk, moment(item.due))
+        plain_sql.run(PUT_OFF, moment(database_clock.now() + rest), item.pk, moment(item.due))
         return False
     return _claim(item)
 
@@ -234,7 +237,7 @@ def _rest_of(item: WorkItem) -> timedelta:
 
 
 def _due(only: Collection[str]) -> list[WorkItem]:
-    now, names = moment(clock.now()), sorted(only)
+    now, names = moment(database_clock.now()), sorted(only)
     among = f"AND reconciler IN ({plain_sql.marks(names)})" if names else ""
     waiting = f"due <= %s AND {FREE} {among}"
     found = plain_sql.rows_where(WorkItem.objects, f"{waiting} ORDER BY due, id LIMIT {AT_ONCE}", now, now, *names)
@@ -258,18 +261,18 @@ def _in_turn(items: Sequence[WorkItem]) -> list[WorkItem]:
 
 def release() -> None:
     """Make everything due now, for a start with no other worker: what a killed one had claimed is nobody's."""
-    WorkItem.objects.update(due=clock.now(), busy_until=None)
+    WorkItem.objects.update(due=database_clock.now(), busy_until=None)
 
 
 def next_due() -> datetime | None:
-    """When the next item that nobody is at wants attention, or None when there is none."""
-    first = plain_sql.rows_where(WorkItem.objects, f"{FREE} ORDER BY due LIMIT 1", moment(clock.now()))
+    """When the next item that nobody is at wants attention, by ``database_clock``, or None when there is none."""
+    first = plain_sql.rows_where(WorkItem.objects, f"{FREE} ORDER BY due LIMIT 1", moment(database_clock.now()))
     return first[0].due if first else None
 
 
 def say_alive() -> None:
     """By a Celery worker, each second; a row is written when it is needed."""
-    now = clock.now()
+    now = database_clock.now()
     if not Pulse.objects.filter(name=WORKER, seen__gt=now - PULSE).exists():
         Pulse.objects.update_or_create(name=WORKER, defaults={"seen": now})
 
@@ -277,11 +280,12 @@ def say_alive() -> None:
 def is_due() -> bool:
     """Whether something waits for a worker."""
     due = next_due()
-    return due is not None and due <= clock.now()
+    return due is not None and due <= database_clock.now()
 
 
 def trouble(now: datetime) -> str:
     """Why work is not done, in words; empty when what is due is done in time."""
+    now += database_clock.ahead()
     if settings.OCMCONSOLE_CONTROLLERS == "celery":
         seen = Pulse.objects.filter(name=WORKER).values_list("seen", flat=True).first()
         if seen is None or now - seen > LONGEST_DELAY:
@@ -295,7 +299,7 @@ if settings.OCMCONSOLE_CONTROLLERS != "inline":
 
 
 def _claim(item: WorkItem) -> bool:
-    now, due = clock.now(), moment(item.due)
+    now, due = database_clock.now(), moment(item.due)
     item.due = item.busy_until = now + VISIBILITY
     item.attempts += 1
     can_skip = connection.features.has_select_for_update_skip_locked
@@ -371,7 +375,7 @@ def _end(done: _Done) -> None:
     if again is None:
         ended = plain_sql.run(END, *mine, moment(item.due))
     else:
-        ended = plain_sql.run(DEFER, moment(clock.now() + again), attempts, *mine, moment(item.due))
+        ended = plain_sql.run(DEFER, moment(database_clock.now() + again), attempts, *mine, moment(item.due))
     if not ended:
         plain_sql.run(LET_GO, *mine)
 
@@ -387,12 +391,12 @@ def follow(stopping: threading.Event | None = None) -> None:
     while not stopping.is_set():
         woken.clear()
         close_old_connections()
+        pause = LONGEST_PAUSE
         try:
             if not outages.state.only_reads:
                 drain()
-            due = next_due() if not outages.state.only_reads else None
+                if due := next_due():
+                    pause = (due - database_clock.now()).total_seconds()
         except (DatabaseError, errors.ServiceUnavailable):
             log.exception("the work queue could not be read; trying again")
-            due = None
-        pause = (due - clock.now()).total_seconds() if due else LONGEST_PAUSE
         woken.wait(min(max(pause, 0.001), LONGEST_PAUSE))

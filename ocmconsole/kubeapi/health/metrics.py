@@ -19,7 +19,7 @@ from prometheus_client.process_collector import ProcessCollector
 from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.health import disk_space
 from ocmconsole.kubeapi.models import Change, WorkItem
-from ocmconsole.kubeapi.storage import audit_chain
+from ocmconsole.kubeapi.storage import audit_chain, database_clock
 from ocmconsole.kubeapi.watch import change_log
 
 if TYPE_CHECKING:
@@ -111,8 +111,8 @@ _registry.register(_State())
 @reads
 def machinery() -> Iterator[Metric]:
     """The log, the work that waits, the audit."""
-    now = clock.now()
-    oldest = WorkItem.objects.filter(due__lte=now).aggregate(oldest=Min("due"))["oldest"]
+    now, now_of_work = clock.now(), database_clock.now()
+    oldest = WorkItem.objects.filter(due__lte=now_of_work).aggregate(oldest=Min("due"))["oldest"]
     seal = audit_chain.newest_seal()
     unsealed_since = audit_chain.oldest_unsealed(seal)
     for name, said, value in (
@@ -122,7 +122,7 @@ def machinery() -> Iterator[Metric]:
         (
             "work_item_age_seconds",
             "How long the oldest due work waits.",
-            (now - oldest).total_seconds() if oldest else 0,
+            (now_of_work - oldest).total_seconds() if oldest else 0,
         ),
         ("audit_unsealed", "Audit entries that are not sealed yet.", audit_chain.count_unsealed(seal)),
         (
