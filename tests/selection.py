@@ -102,6 +102,7 @@ PLACES: dict[str, Runs] = {
     "pages/registration/test_inbox_pages.py": Runs.BOTH,
     "pages/registration/test_repair_pages.py": Runs.BOTH,
     "proxy": Runs.BOTH,
+    "proxy/test_agents_apart.py": Runs.SQLITE,
     "proxy/test_lease_corpus.py": Runs.POSTGRES,
     "proxy/test_nginx.py": Runs.SQLITE,
     "security": Runs.SQLITE,

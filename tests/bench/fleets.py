@@ -1,8 +1,8 @@
 """A hub under a whole fleet: held for minutes, cut off and back at once, restarted. The fleet is ``proxy_agents``.
 
 ``BENCH_FLEET`` says how many clusters, ``BENCH_MINUTES`` for how long they are held (10), ``BENCH_PACE`` which part of
-their rate is tried first (1), ``BENCH_SERVERS`` by how many server processes on PostgreSQL (1). Beside the fleet, people use the hub all the time (``everyday``). A cluster that is
-Unknown afterwards and was not before is one too many, whatever the figures say. ``manage.py check_wire`` is the last.
+their rate is tried first (1), ``BENCH_SERVERS`` by how many server processes (1). Beside the fleet, people use the hub all the time (``everyday``): with ``BENCH_APART=1`` by the last
+of these servers, which then has no agents. A cluster that is Unknown afterwards and was not before is one too many, whatever the figures say. ``manage.py check_wire`` is the last.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -29,6 +29,7 @@ from tests.hub import ROOT, Hub
 
 Told = dict[str, Any]
 
+IS_APART = os.environ.get("BENCH_APART", "") not in {"", "0"}
 WINDOW = 60.0  # seconds: each must have had what was due in it
 SHARE, BOUND = 0.97, 1_000.0  # of what was due in a minute; ms of a 99th percentile
 ENOUGH, SLOWER = 3, 0.8  # minutes that make a step; how much slower the next one is, after which it ends
@@ -37,7 +38,8 @@ UNHEARD = 420.0  # seconds for all to be heard again
 AGENTS_OF_PROCESS = 4_700  # of ``own_agents``, each with four files, where a process may have 20,000
 LOOK = 5.0  # seconds between two looks at a fleet that comes back
 CONNECTING = 400.0  # seconds for all to be connected
-UNKNOWN = "SELECT count(*) FROM clusters_managedcluster WHERE available = 'Unknown'"
+# But for those that joined meanwhile, whose agents say nothing any more.
+UNKNOWN = "SELECT count(*) FROM clusters_managedcluster WHERE available = 'Unknown' AND name NOT LIKE 'late-%'"
 CHANGES = "SELECT count(*), coalesce(sum(size), 0) FROM kubeapi_change"
 
 
@@ -121,10 +123,11 @@ def _together(told: list[Told]) -> Told:
 
 @dataclass(frozen=True)
 class Minute:
-    """What the fleet was due and got; ``cpu`` is the hub's."""
+    """What the fleet was due and got; ``cpu`` is the hub's, ``servers`` that of each of several servers."""
 
     told: Told
     cpu: float
+    servers: tuple[float, ...] = ()
 
     def why_not(self) -> str:
         for sort, kind in (("pair", "pair"), ("watch", "watch")):
@@ -143,11 +146,18 @@ class Minute:
             if sort in {"pair", "watch"}
         )
         failed = f", failed {told['failures']}" if told["failures"] else ""
-        return f"{rates}; hub {self.cpu / seconds:.2f} of a core, asking {told['cpu'] / seconds:.2f}{failed}"
+        each = (
+            f" (servers {', '.join(f'{cpu / seconds:.2f}' for cpu in self.servers)})" if len(self.servers) > 1 else ""
+        )
+        return f"{rates}; hub {self.cpu / seconds:.2f} of a core{each}, asking {told['cpu'] / seconds:.2f}{failed}"
 
 
 def _take(agents: Agents, before: float) -> Minute:
     return Minute(agents.take(), machine.cpu_seconds() - before)
+
+
+def _cpu_of(servers: Sequence[Hub]) -> list[float]:
+    return [machine.cpu_seconds_of(each.processes["server"].pid) for each in servers]
 
 
 def _heard_now(hub: Hub) -> None:
@@ -168,7 +178,7 @@ def changes(hub: Hub) -> tuple[int, int]:
 
 @contextmanager
 def _served(made: Seeds, clusters: int) -> Iterator[list[Hub]]:
-    """One hub with as many servers as are asked for; leases were renewed now."""
+    """One hub with as many servers as are asked for; leases were renewed now. People ask the last one."""
     count = int(os.environ.get("BENCH_SERVERS") or 1)
 
     def first(hub: Hub) -> None:
@@ -200,12 +210,12 @@ def tell(line: str) -> None:
 def drill(made: Seeds, scale: Scale) -> Iterator[Row]:
     """Held for minutes, cut off and back, restarted: all by one hub and one fleet."""
     with _served(made, scale.fleet) as servers:
-        agents = Agents(servers, scale.fleet)
+        agents = Agents(servers[:-1] if IS_APART else servers, scale.fleet)
         before = unknown(servers[0])
         try:
             _warm(agents)
-            yield from _held(servers[0], agents, scale, before)
-            yield _returned(servers[0], agents, before)
+            yield from _held(servers, agents, scale, before)
+            yield _returned(servers[-1], agents, before)
             yield _restarted(servers[0], agents, before)
         finally:
             agents.end()
@@ -236,19 +246,20 @@ def _became(more: int) -> str:
     return f"{more} became Unknown" if more > 0 else "none became Unknown"
 
 
-def _held(hub: Hub, agents: Agents, scale: Scale, before: int) -> Iterator[Row]:
+def _held(servers: Sequence[Hub], agents: Agents, scale: Scale, before: int) -> Iterator[Row]:
     """All heartbeats and watch re-opens for minutes, while people work; after a minute that failed fewer of them."""
     minutes, pace = float(os.environ.get("BENCH_MINUTES") or 10), float(os.environ.get("BENCH_PACE") or 1)
     agents.do("pace", times=pace)
     time.sleep(WARMING)
     agents.take()
-    people = Everyday(hub)
+    people = Everyday(servers[-1])
     people.start()
     steps: list[tuple[float, list[Minute]]] = [(pace, [])]
     for number in range(1, round(minutes) + 1):
-        cpu = machine.cpu_seconds()
+        cpu, each = machine.cpu_seconds(), _cpu_of(servers)
         time.sleep(WINDOW)
         found = _take(agents, cpu)
+        found = replace(found, servers=tuple(now - was for now, was in zip(_cpu_of(servers), each, strict=True)))
         why = found.why_not()
         tell(
             f"minute {number} of {scale.fleet * pace:.0f}: {why or 'all'}; {found}; {people.kubectls()} load {machine.load()}, {_memory()}"
@@ -265,7 +276,7 @@ def _held(hub: Hub, agents: Agents, scale: Scale, before: int) -> Iterator[Row]:
             agents.take()
     people.stop()
     agents.do("pace", times=1.0)
-    more = unknown(hub) - before
+    more = unknown(servers[0]) - before
     pace, good = max(steps, key=lambda step: (len(step[1]) >= ENOUGH, step[0]))
     reached = scale.fleet * pace if len(good) >= ENOUGH and more <= 0 else 0
     tried = ", ".join(f"{len(each)} minutes of {scale.fleet * step:.0f}" for step, each in steps)

@@ -33,6 +33,11 @@ def cpu_seconds() -> float:
     return sum(stats[pid][1] for pid in _descendants(stats)) / TICKS
 
 
+def cpu_seconds_of(pid: int) -> float:
+    """Of one process and the children that it has buried."""
+    return _stats()[pid][1] / TICKS
+
+
 def _descendants(stats: dict[int, tuple[int, int]]) -> Iterator[int]:
     children: dict[int, list[int]] = {}
     for pid, (parent, _) in stats.items():

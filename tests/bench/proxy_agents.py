@@ -58,7 +58,7 @@ class Plan:
     clusters: int
     period: float = 60.0
     lifetime: float = 450.0
-    held: float = 20.0
+    held: float = 12.0
     renewing: int = 256
     watches: int = WATCHES
     offset: int = 0
@@ -127,7 +127,7 @@ class Fleet:
         self.links: dict[int, Link] = {}
         opens = plan.watches * self.count / plan.lifetime
         self.renewals = Pool(min(plan.renewing, max(8, self.count)))
-        self.watches = Pool(round(opens * plan.held * 1.1) + 4 if plan.watches else 0)
+        self.watches = Pool(round(opens * plan.held * 1.8) + 4 if plan.watches else 0)
         self.opening, self.openers = 0, OPENERS
         self.later: list[tuple[float, int, Callable[[], None]]] = []
         self.number = 0

@@ -43,7 +43,7 @@ OTHER_LINES = {
     "server_name hub.example.com;": "server_name _;",
     "/etc/ocmconsole/serving.": "/run/tls/serving.",
     "/etc/ocmconsole/console.": "/run/secrets/console.",
-    "https://api": "http://api",
+    "proxy_pass https": "proxy_pass http",
     "        proxy_ssl_verify on;\n": "",
     "        proxy_ssl_trusted_certificate /etc/ocmconsole/ca.crt;\n": "",
     "        proxy_ssl_name localhost;\n": "",

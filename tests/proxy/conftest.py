@@ -61,7 +61,7 @@ def site(start_hub: StartHub) -> Iterator[Site]:
 
 
 @contextmanager
-def behind_nginx(hubs: list[Hub], ports: tuple[int, int], secret: str) -> Iterator[Site]:
+def behind_nginx(hubs: list[Hub], ports: tuple[int, int], secret: str, *, is_apart: bool = False) -> Iterator[Site]:
     binary = tools.nginx()
     if binary is None:
         missing("nginx")
@@ -72,6 +72,7 @@ def behind_nginx(hubs: list[Hub], ports: tuple[int, int], secret: str) -> Iterat
         apis=[hub.environment["OCMCONSOLE_API_ADDRESS"] for hub in hubs],
         consoles=[hub.environment["OCMCONSOLE_CONSOLE_ADDRESS"] for hub in hubs],
         ports=ports,
+        is_apart=is_apart,
     )
     with nginx.running(binary, home, conf, ports[0]):
         yield Site(hubs, f"https://127.0.0.1:{ports[0]}", f"https://127.0.0.1:{ports[1]}")

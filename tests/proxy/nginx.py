@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -16,9 +17,18 @@ TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 
 
 def configuration(
-    home: Path, *, apis: Sequence[str], consoles: Sequence[str], ports: tuple[int, int], address: str = "127.0.0.1"
+    home: Path,
+    *,
+    apis: Sequence[str],
+    consoles: Sequence[str],
+    ports: tuple[int, int],
+    address: str = "127.0.0.1",
+    is_apart: bool = False,
 ) -> str:
-    """The documented file for these servers (host:port). With one server only, the second line of each goes."""
+    """The documented file for these servers (host:port). With one server only, the second line of each goes.
+
+    ``is_apart``: the first server is that of agents, as docs/guide/production.md says.
+    """
     api, console = ports
     conf = CONF.read_text()
     replaced = {
@@ -37,7 +47,17 @@ def configuration(
     for documented, here in replaced.items():
         assert documented in conf, documented
         conf = conf.replace(documented, here)
+    if is_apart:
+        conf = _apart(conf, apis, consoles)
     return f"pid {home / 'nginx.pid'};\nerror_log {home / 'nginx.log'};\n{'user root;' if os.geteuid() == 0 else ''}\n{conf}"
+
+
+def _apart(conf: str, apis: Sequence[str], consoles: Sequence[str]) -> str:
+    ordinary, agents, rest = re.split(r"(?=upstream agents|upstream console)", conf)
+    weighted = (
+        (ordinary, f"server {apis[1]} "), (agents, f"server {apis[0]} "), (rest, f"server {consoles[1]} "),
+    )  # fmt: skip
+    return "".join(part.replace(line, f"{line}weight=100 ") for part, line in weighted)
 
 
 @contextmanager
