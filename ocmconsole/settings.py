@@ -261,8 +261,11 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
     DATABASES["default"]["OPTIONS"] = {
         "connect_timeout": int(OCMCONSOLE_DATABASE_CONNECT_TIMEOUT.total_seconds()),
         "options": f"-c lock_timeout={int(OCMCONSOLE_DATABASE_LOCK_TIMEOUT.total_seconds())}s "
-        f"-c statement_timeout={int(OCMCONSOLE_DATABASE_STATEMENT_TIMEOUT.total_seconds())}s",
-        # A server whose machine is gone says nothing: noticed after some 25 s, also by who only waits.
+        f"-c statement_timeout={int(OCMCONSOLE_DATABASE_STATEMENT_TIMEOUT.total_seconds())}s "
+        # What PostgreSQL does where a process of the hub is gone with its machine, in the middle of a write: by its
+        # own defaults this holds up all other writes for two hours; so for some 15 s.
+        "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=3 -c tcp_keepalives_count=3 -c tcp_user_timeout=15000",
+        # A PostgreSQL whose machine is gone says nothing: noticed after some 25 s, also by who only waits.
         "keepalives_idle": 10,
         "keepalives_interval": 5,
         "keepalives_count": 3,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from tests.crash.test_outages import fill
 from tests.faults import network
 from tests.faults.network import FLOATING
 from tests.faults.site import Site
+from tests.hub import ROOT
 from tests.servers import Program
 
 SECONDS = 8.0  # that a fault lasts
@@ -68,6 +70,34 @@ def killed_redis(site: Site) -> Iterator[None]:
     site.redis.kill()
     yield
     site.redis.start()
+
+
+# In a process beside the server: a transaction that has just taken the counter of revisions.
+HOLD = """
+from django.db import transaction
+from ocmconsole.kubeapi.models import Revision
+with transaction.atomic():
+    Revision.objects.select_for_update().get()
+    print("held", flush=True)
+    __import__("time").sleep(600)
+"""
+
+
+@contextmanager
+def machine_gone(site: Site, place: str) -> Iterator[None]:
+    """No process of it says goodbye, and PostgreSQL has a write of it that is not over."""
+    command = [*site.places[place].inside, sys.executable, "manage.py", "shell", "--no-imports", "-c", HOLD]
+    holder = subprocess.Popen(
+        command, cwd=ROOT, env=dict(site.hub.environment), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    with holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with network.unplugged(site.places[place]):
+            holder.kill()
+            site.parts[place].stop("server", signal.SIGKILL)
+            yield
+    site.parts[place].start("server")
 
 
 # ---------------------------------------------------------------- cut, lost
@@ -209,6 +239,7 @@ def failover(site: Site) -> Iterator[None]:
 FAULTS = [
     Fault("nothing is wrong", lambda _: nullcontext(), 6),
     Fault("a server is killed, and started again after a second", lambda site: killed(site, "server1", "server"), 3),
+    Fault("a server's machine is gone in the middle of a write", lambda site: machine_gone(site, "server1"), 40),
     Fault("a server hangs (SIGSTOP)", lambda site: stopped([site.pid("server1", "server")])),
     Fault("a worker hangs", lambda site: stopped([site.pid("worker1", "worker")])),
     Fault("a worker is killed, and started again", lambda site: killed(site, "worker2", "worker"), 3),

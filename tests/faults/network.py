@@ -122,7 +122,8 @@ def lossy(place: Place, share: float) -> Iterator[None]:
             run("ip", "link", "set", outer, "up")
             _within(place, "address", "add", f"{there}/30", "dev", inner)
             _within(place, "link", "set", inner, "up")
-            _within(place, "route", "replace", "default", "via", here)
+            # By its own address: a connection that is made meanwhile would end with the address of the device.
+            _within(place, "route", "replace", "default", "via", here, "src", place.address)
             run("ip", "route", "replace", place.address, "via", there)
             yield
         finally:
