@@ -19,6 +19,7 @@ from ocmconsole.kubeapi.encryption import stored_text
 from ocmconsole.kubeapi.health import disk_space, outages, probes
 from ocmconsole.kubeapi.outbound import backlog, outlets
 from ocmconsole.kubeapi.outbound.backlog import Backlog
+from ocmconsole.kubeapi.storage import audit_chain
 from ocmconsole.kubeapi.watch import change_log, redis_client
 from ocmconsole.kubeapi.writes import reencryption
 from ocmconsole.notifications import channels
@@ -119,6 +120,16 @@ def _encryption() -> Iterator[str]:
         return  # the check of the database says so
 
 
+def _audit() -> Iterator[str]:
+    """A home that has lost its ``audit-key`` has made another."""
+    try:
+        other = audit_chain.first_of_other_key()
+    except DatabaseError:
+        return  # the check of the database says so
+    if other is not None:
+        yield f"from seal {other.number} on {audit_chain.OTHER_KEY}: put the file back from a backup"
+
+
 def _left_to_encrypt() -> str:
     try:
         left = reencryption.count_texts().left().total()
@@ -201,6 +212,7 @@ CHECKS: dict[str, Callable[[], Iterator[str]]] = {
     "clock": _clock,
     "certificates": _certificates,
     "encryption": _encryption,
+    "audit": _audit,
     OUTSIDE: _outlets,
     APPROVERS: _approvers,
     "Redis": _redis,

@@ -348,7 +348,10 @@ class AuditEvent(models.Model):
 
 
 class AuditSeal(models.Model):
-    """A segment of the audit and its place in the hash chain (D11). Stays when the entries are cut."""
+    """A segment of the audit and its place in the hash chain (D11). Stays when the entries are cut.
+
+    ``key`` says by which key of a home it was made (``audit_chain.key_name``); empty where that was not noted yet.
+    """
 
     number = models.PositiveIntegerField(primary_key=True)
     first = models.BigIntegerField()
@@ -358,6 +361,7 @@ class AuditSeal(models.Model):
     digest = models.CharField(max_length=64)
     cut_at = models.DateTimeField(null=True)
     cut_mark = models.CharField(max_length=64, blank=True, default="")
+    key = models.CharField(max_length=16, blank=True, default="", db_default="")
 
     def __str__(self) -> str:
         return f"{self.number} up to {self.last}: {self.digest[:16]}"

@@ -13,11 +13,13 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
 
+from ocmconsole.console import checkup
 from ocmconsole.kubeapi import clock, tasks
 from ocmconsole.kubeapi.access.actor import Actor, EntryPoint
 from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.models import AuditEvent, AuditSeal
 from ocmconsole.kubeapi.storage import audit, audit_chain
+from ocmconsole.kubeapi.storage.audit_chain import Flaw
 from ocmconsole.kubeapi.storage.audit_heads import NotedHead
 
 pytestmark = [pytest.mark.django_db, pytest.mark.contract("D11")]
@@ -139,7 +141,28 @@ def test_a_chain_made_anew_without_the_key_does_not_fit(sealed: list[AuditEvent]
     AuditSeal.objects.all().delete()
     assert audit_chain.seal_entries() == 3
     settings.AUDIT_KEY = right
-    assert len(audit_chain.verify_chain().flaws) == 3
+    assert len(audit_chain.verify_chain().flaws) == 1  # that all are of another key
+    for name in ("", audit_chain.key_name()):
+        AuditSeal.objects.update(key=name)
+        assert len(audit_chain.verify_chain().flaws) == 3
+
+
+def test_a_home_that_lost_its_key_is_told_so(sealed: list[AuditEvent], settings: Any) -> None:
+    """Not that somebody changed each entry; nor does it matter that later seals are of the new key."""
+    right = settings.AUDIT_KEY
+    assert checkup.hub_problems()["audit"] == []
+    AuditSeal.objects.filter(number__lt=3).update(key="")  # of the release before, which noted none
+    settings.AUDIT_KEY = "made anew"
+    note(3)
+    assert audit_chain.seal_entries() == 1
+    [*before, flaw] = audit_chain.verify_chain().flaws
+    assert [each.seal for each in before] == [1, 2]
+    assert flaw == Flaw(3, f"from seal 3 on {audit_chain.OTHER_KEY}")
+    [problem] = checkup.hub_problems()["audit"]
+    assert problem.startswith("from seal 3 on")
+    settings.AUDIT_KEY = right
+    assert [each.seal for each in audit_chain.verify_chain().flaws] == [4]
+    assert checkup.hub_problems()["audit"][0].startswith("from seal 4 on")
 
 
 def test_a_chain_that_was_cut_off_at_the_end_lacks_the_head_that_was_noted(sealed: list[AuditEvent]) -> None:

@@ -40,6 +40,7 @@ FIRST = -(2**63)  # before any number that a row can have
 COLUMNS = ("id", "time", "revision", "request_id", "user", "groups", "impersonator", "credential", "address",
            "user_agent", "door", "outcome", "act", "verb", "resource", "namespace", "name", "uid", "reason", "diff",
            "count")  # fmt: skip
+OTHER_KEY = "seals were made with another audit-key than that of this home, and what they hold cannot be checked"
 FIELDS = {"door": "entry_point"}  # seals and exports keep the name that they were made with
 
 
@@ -118,6 +119,7 @@ def _seal_of(last: AuditSeal | None, entries: list[AuditEvent]) -> AuditSeal:
         count=len(entries),
         newest=max(entry.time for entry in entries),
         digest=digest(previous, map(line, entries)),
+        key=key_name(),
     )
 
 
@@ -132,6 +134,16 @@ def digest(previous: str, lines: Iterator[bytes]) -> str:
     for each in lines:
         chained.update(b"\n" + each)
     return chained.hexdigest()
+
+
+def key_name() -> str:
+    """What tells keys apart and says nothing of one: a home without its ``audit-key`` gets another."""
+    return hmac.new(settings.AUDIT_KEY.encode(), b"name of this key", hashlib.sha256).hexdigest()[:16]
+
+
+def first_of_other_key() -> AuditSeal | None:
+    """The first seal that was made with another key than this home's."""
+    return AuditSeal.objects.exclude(key__in=["", key_name()]).order_by("number").first()
 
 
 # ---------------------------------------------------------------- proving
@@ -158,14 +170,17 @@ def seals_between(first: int, last: int) -> QuerySet[AuditSeal]:
 def _verify(seals: QuerySet[AuditSeal], before: AuditSeal | None, noted: dict[str, NotedHead]) -> Report:
     flaws: list[Flaw] = []
     previous, at, number = (before.digest, before.last, before.number) if before else (BEGINNING, FIRST, 0)
-    missing, vouched, entries = dict(noted), None, 0
+    missing, vouched, entries, key, own = dict(noted), None, 0, "", key_name()
     for kept in seals.order_by("number").iterator():
         if kept.number != number + 1:
             flaws.append(Flaw(number + 1, f"seal {number + 1} is missing before seal {kept.number}"))
         flaws += _between(kept, at)
-        flaws += _broken(kept, previous) if kept.cut_at is None else _wrongly_cut(kept)
+        if kept.key in {"", own}:
+            flaws += _broken(kept, previous) if kept.cut_at is None else _wrongly_cut(kept)
+        elif kept.key != key:
+            flaws.append(Flaw(kept.number, f"from seal {kept.number} on {OTHER_KEY}"))
         entries += kept.count if kept.cut_at is None else 0
-        previous, at, number = kept.digest, kept.last, kept.number
+        previous, at, number, key = kept.digest, kept.last, kept.number, kept.key
         if (head := noted.get(kept.digest)) is not None and head.number in {None, kept.number}:
             missing.pop(kept.digest, None)
             vouched = kept
