@@ -40,7 +40,7 @@ MOST_QUESTIONS = 12  # that are remembered of one agent; it needs two for its le
 class KnownAgent:
     """``permitted``: what was asked, and as of how many changes of rights. ``until``: seconds since the epoch.
 
-    One that was not met yet has no ``actor``, and its ``certificate``.
+    One that was not met yet has no ``actor``. ``certificate`` is what ``client_certificates`` remembers too.
     """
 
     fingerprint: str
@@ -58,17 +58,18 @@ class KnownAgents:
 
     def find(self, digest: bytes, certificate: bytes) -> KnownAgent:
         """Who shows this certificate, or a new one to be met, of whom nothing is kept."""
+        return self.known(digest) or KnownAgent(digest.hex(), certificate)
+
+    def known(self, digest: bytes) -> KnownAgent | None:
         agent = self._agents.get(digest)
-        if agent is None:
-            return KnownAgent(digest.hex(), certificate)
-        self._agents.move_to_end(digest)
+        if agent is not None:
+            self._agents.move_to_end(digest)
         return agent
 
     def keep(self, digest: bytes, agent: KnownAgent) -> None:
         """One that was met."""
         if digest in self._agents:
             return
-        agent.certificate = b""
         self._agents[digest] = agent
         if len(self._agents) > MOST_AGENTS:
             self._agents.popitem(last=False)

@@ -42,6 +42,9 @@ class LeaseBatches:
     def find(self, digest: bytes, certificate: bytes) -> KnownAgent:
         return self._agents.find(digest, certificate)
 
+    def known(self, digest: bytes) -> KnownAgent | None:
+        return self._agents.known(digest)
+
     def keep(self, digest: bytes, agent: KnownAgent) -> None:
         self._agents.keep(digest, agent)
 

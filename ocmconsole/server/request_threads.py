@@ -83,6 +83,7 @@ class RequestThreads:
         self.callers = request_limits.Callers(share)
         self.held_back = limit_records.Tally()
         self.streams: dict[Any, Callable[[], object]] = {}  # their tasks or themselves, and what ends each
+        self.direct = direct_answers.DirectAnswers(self.callers, leases, self.streams) if leases is not None else None
         self.is_stopping = False
 
     async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
@@ -109,10 +110,12 @@ class RequestThreads:
                 raise
 
     def take(self, scope: HTTPScope, body: bytes, wire: direct_answers.Answering) -> bool:
-        """As ``direct_answers.take``, for a request that has come whole."""
-        if self.leases is None or self.is_stopping:
-            return False
-        return direct_answers.take(self.callers, self.leases, self.streams, scope, body, wire)
+        """As ``DirectAnswers.take``, for a request that has come whole."""
+        return self.direct is not None and not self.is_stopping and self.direct.take(scope, body, wire)
+
+    def take_known(self, data: bytes, origin: bytes, wire: Callable[[], direct_answers.Answering]) -> bool:
+        """As ``DirectAnswers.take_known``, for what may be a request."""
+        return self.direct is not None and not self.is_stopping and self.direct.take_known(data, origin, wire)
 
     async def _live(self, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
         """The lifespan protocol of ASGI."""

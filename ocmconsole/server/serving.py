@@ -21,25 +21,28 @@ import ssl
 import sys
 import termios
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from ocmconsole.server import addresses, tls
+from ocmconsole.server.direct_answer import DirectAnswer, UnparsedCycle, answer_at_once, write_chunks
 from ocmconsole.server.intake import ANSWER, HAS_WHOLE_BODY, IS_GONE, SINK
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGI3Application, ASGIReceiveCallable, ASGISendCallable, HTTPScope, Scope
 
-Headers = list[tuple[bytes, bytes]]
 # A scope, its body, and how it is answered. Whether it will be.
-Take = Callable[["HTTPScope", bytes, "DirectAnswer"], bool]
+Take = Callable[["HTTPScope", bytes, DirectAnswer], bool]
+# Bytes that may be a request, who sends them (``Connection.origin``), and how it is answered. Whether it will be.
+TakeKnown = Callable[[bytes, bytes, Callable[[], DirectAnswer]], bool]
 
 KEEP_ALIVE_SECONDS = 620  # longer than an agent's pause between two requests and than a proxy keeps an idle connection
 HEAD_SECONDS = 30.0  # for a TLS handshake, and again for the head of a request
@@ -54,7 +57,8 @@ logger = logging.getLogger(__name__)
 class Application(Protocol):
     """An ASGI application that can end its streams when the server wants to stop.
 
-    One that has a method ``take`` as well may answer a request that has come whole without a task (``Take``).
+    One that has methods ``take`` and ``take_known`` as well may answer a request that has come whole without a task
+    (``Take``), and one whose head it knows by its bytes without its being parsed (``TakeKnown``).
     """
 
     async def __call__(self, scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None: ...
@@ -84,6 +88,12 @@ class Connection(HttpToolsProtocol):
     has_begun = True  # what is answered was given to the application
     is_reading = False  # of what has come at one time
     take: Take | None = None
+    take_known: TakeKnown | None = None
+    is_between = True  # requests: the parser has read all that came, to the end of the last one
+    came_alone = b""  # the request that is being read, if it came at once and nothing before or behind it
+    left_back = b""  # what came behind a request that is not parsed, until it is answered
+    given: dict[str, object] | None = None  # extensions for the next request, which goes to a task
+    last_answer = 0.0  # by the loop's clock: of a request that was not parsed
     listener: Listener | None = None
     head_bytes = 0
     head_is_read = False
@@ -98,6 +108,81 @@ class Connection(HttpToolsProtocol):
         self._await_head()
 
     def data_received(self, data: bytes) -> None:
+        """One request of those whose heads are known by their bytes is not parsed; what comes behind it waits."""
+        answering = self.answering
+        is_free = answering is None or answering.response_complete
+        if self.left_back or (not is_free and isinstance(answering, UnparsedCycle)):
+            self.left_back += data
+            self.flow.pause_reading()
+            return
+        self.came_alone = data if is_free and self.is_between and not self.pipeline else b""
+        if self.came_alone and self.take_known is not None and self.take_known(data, self.origin, self._unparsed):
+            self._stop_waiting_for_head()
+        else:
+            self._parse(data)
+        self.came_alone = b""
+
+    def _unparsed(self) -> DirectAnswer:
+        """To the request that has come alone."""
+        self.cycle = self.answering = cycle = UnparsedCycle(self, self.came_alone)
+        if self.listener is not None and self.listener.is_draining:
+            cycle.keep_alive = False
+        return DirectAnswer(self, cycle)
+
+    @cached_property
+    def origin(self) -> bytes:
+        """Differs for connections of which the same bytes may say something else (``proxy.Proxies.client``)."""
+        seen = self.peer_certificate, self.client and self.client[0], self.scheme, self.is_local
+        return sha256(repr(seen).encode()).digest()
+
+    def parse_after_all(self, cycle: UnparsedCycle, extensions: dict[str, object]) -> bool:
+        """What nobody answers unparsed, as if it came now, by a task. False if the client has gone."""
+        if cycle.disconnected or self.transport.is_closing():
+            return False
+        self._forget_cycle()
+        self.given = extensions
+        self._parse(cycle.data)
+        is_begun, self.given = self.given is None, None
+        self._go_on()
+        return is_begun
+
+    def on_unparsed_response(self) -> None:
+        self.server_state.total_requests += 1
+        self._forget_cycle()
+        self.last_answer = self.loop.time()
+        if self.transport.is_closing():
+            return
+        if self.timeout_keep_alive_task is None:
+            self._await_request(self.timeout_keep_alive)
+        if self.left_back:
+            self.loop.call_soon(self._go_on)
+
+    def _forget_cycle(self) -> None:
+        """As before the first request: a cycle and its connection hold each other."""
+        self.answering = None
+        self.cycle = None  # type: ignore[assignment] # as uvicorn begins
+
+    def _go_on(self) -> None:
+        """With what came behind a request that was not parsed."""
+        data, self.left_back = self.left_back, b""
+        if data and not self.transport.is_closing():
+            self.flow.resume_reading()
+            self.data_received(data)
+
+    def _await_request(self, seconds: float) -> None:
+        self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
+
+    def timeout_keep_alive_handler(self) -> None:
+        """A timer for many requests: those that are not parsed leave it as it is, so it may be too early."""
+        self.timeout_keep_alive_task = None
+        is_unparsed = isinstance(self.answering, UnparsedCycle)
+        left = self.timeout_keep_alive if is_unparsed else self.last_answer + self.timeout_keep_alive - self.loop.time()
+        if left > 0:
+            self._await_request(left)
+        else:
+            super().timeout_keep_alive_handler()
+
+    def _parse(self, data: bytes) -> None:
         self.is_reading = True
         super().data_received(data)
         self.is_reading = False
@@ -118,6 +203,7 @@ class Connection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self.is_between = False
         self.head_bytes, self.head_is_read = 0, False
         self.scope["extensions"] = {
             "ocmconsole.peer_certificate": self.peer_certificate,  # type: ignore[dict-item] # ASGI leaves extensions open
@@ -141,6 +227,10 @@ class Connection(HttpToolsProtocol):
         self._stop_waiting_for_head()
         super().on_headers_complete()
 
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self.is_between = not self.parser.should_upgrade()  # after which the parser reads nothing more
+
     def _count(self, size: int) -> None:
         self.head_bytes += size
         if self.head_bytes > LARGEST_HEAD:
@@ -159,6 +249,11 @@ class Connection(HttpToolsProtocol):
         self.has_begun, cycle = True, self.answering
         if cycle is None:
             return
+        if self.given is not None:
+            given, self.given = self.given, None
+            cycle.scope["extensions"].update(given)  # type: ignore[arg-type] # as above
+            self.begin_task(cycle, self.app)
+            return
         if self.take is not None and not (cycle.more_body or cycle.disconnected):  # noqa: SIM102 - two thoughts
             if self.take(cycle.scope, bytes(cycle.body), DirectAnswer(self, cycle)):
                 return
@@ -170,9 +265,9 @@ class Connection(HttpToolsProtocol):
         extensions[HAS_WHOLE_BODY] = lambda: (found := seen()) is not None and not found.more_body
         extensions[IS_GONE] = lambda: (found := seen()) is None or found.disconnected
         extensions[ANSWER] = lambda headers, body: (
-            (found := seen()) is not None and _answer_at_once(found, headers, body)
+            (found := seen()) is not None and answer_at_once(found, headers, body)
         )
-        extensions[SINK] = lambda chunks: (found := seen()) is not None and _write_chunks(found, chunks)
+        extensions[SINK] = lambda chunks: (found := seen()) is not None and write_chunks(found, chunks)
         super()._start_asgi_task(cycle, app)
 
     def pause_writing(self) -> None:
@@ -225,10 +320,13 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The server tells the newest request; with pipelining the one that is being answered is another."""
         super().connection_lost(exc)
+        self.left_back = b""
         self._unset_keepalive_if_required()  # uvicorn leaves it for ten minutes when the connection broke
         self._stop_waiting_for_head()
         self._stop_waiting_for_reader()
         self._end_answer()
+        if isinstance(self.answering, UnparsedCycle):
+            self._forget_cycle()
 
     def _end_answer(self) -> None:
         if self.answering is not None and not self.answering.response_complete:
@@ -237,97 +335,6 @@ class Connection(HttpToolsProtocol):
         if (on_gone := self.on_gone) is not None:
             self.on_gone = None
             on_gone()
-
-
-class DirectAnswer:
-    """To one request that an application has taken: whole, a stream without a task, or the ordinary way after all."""
-
-    __slots__ = ("connection", "cycle")
-
-    def __init__(self, connection: Connection, cycle: RequestResponseCycle) -> None:
-        self.connection, self.cycle = connection, cycle
-
-    def ordinary(self) -> None:
-        self.connection.begin_task(self.cycle, self.connection.app)
-
-    def whole(self, headers: Headers, body: bytes) -> None:
-        """A 200."""
-        if not _answer_at_once(self.cycle, headers, body) and not self.cycle.disconnected:  # the client does not read
-            self.connection.begin_task(self.cycle, partial(_send, headers, body))
-
-    def begin(self, headers: Headers, gone: Callable[[], None]) -> bool:
-        """A 200 in chunks, of which the head is sent; ``gone`` is called if the client hangs up before ``finish``.
-
-        False, with nothing written, where the ordinary way is needed.
-        """
-        cycle = self.cycle
-        if cycle.flow.write_paused or cycle.response_started or cycle.disconnected:
-            return False
-        cycle.response_started = cycle.chunked_encoding = True
-        cycle.transport.write(b"".join((*_head(cycle, headers), b"transfer-encoding: chunked\r\n\r\n")))
-        self.connection.on_gone = gone
-        return True
-
-    def write(self, chunks: Sequence[bytes]) -> bool:
-        return _write_chunks(self.cycle, chunks)
-
-    async def room(self) -> None:
-        await self.cycle.flow.drain()
-
-    def finish(self) -> None:
-        cycle = self.cycle
-        self.connection.on_gone = None
-        if cycle.disconnected or cycle.response_complete:
-            return
-        cycle.response_complete = True
-        cycle.message_event.set()
-        cycle.transport.write(b"0\r\n\r\n")
-        if not cycle.keep_alive:
-            cycle.transport.close()
-        cycle.on_response()
-
-    def cut(self) -> None:
-        self.connection.abort()
-
-
-def _answer_at_once(cycle: RequestResponseCycle, headers: Headers, body: bytes) -> bool:
-    """A 200 with these headers, which nobody checks again, in one write: ASGI takes two messages and two TLS records.
-
-    False, with nothing written, where the ordinary way is needed: the client does not read, or is still sending.
-    """
-    if cycle.flow.write_paused or cycle.more_body or cycle.response_started or cycle.disconnected:
-        return False
-    cycle.response_started = cycle.response_complete = True
-    cycle.message_event.set()
-    cycle.transport.write(b"".join((*_head(cycle, headers), b"\r\n", body)))
-    if not cycle.keep_alive:
-        cycle.transport.close()
-    cycle.on_response()
-    return True
-
-
-def _head(cycle: RequestResponseCycle, headers: Headers) -> list[bytes]:
-    lines = [STATUS_LINE[200], *(b"%b: %b\r\n" % header for header in (*cycle.default_headers, *headers))]
-    if not cycle.keep_alive:
-        lines.append(b"connection: close\r\n")
-    return lines
-
-
-async def _send(
-    headers: Headers, body: bytes, _scope: Scope, _receive: ASGIReceiveCallable, send: ASGISendCallable
-) -> None:
-    """An application that knows its answer: a 200."""
-    await send({"type": "http.response.start", "status": 200, "headers": headers, "trailers": False})
-    await send({"type": "http.response.body", "body": body, "more_body": False})
-
-
-def _write_chunks(cycle: RequestResponseCycle, chunks: Sequence[bytes]) -> bool:
-    """As ASGI's messages would, each in a chunk of its own, without waiting. False where they have to wait."""
-    if cycle.flow.write_paused or cycle.disconnected or cycle.response_complete or not cycle.chunked_encoding:
-        return False
-    if chunks:
-        cycle.transport.write(b"".join([b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks]))
-    return True
 
 
 def _weakly(method: Callable[[], None]) -> Callable[[], None]:
@@ -384,6 +391,7 @@ class Listener(uvicorn.Server):
         )
         self.app = app
         self.take: Take | None = getattr(app, "take", None)
+        self.take_known: TakeKnown | None = getattr(app, "take_known", None)
         self.listening = listening
         self.is_ready = asyncio.Event()
         self.is_draining = False
@@ -400,7 +408,7 @@ class Listener(uvicorn.Server):
 
     def _connection(self) -> Connection:
         connection = Connection(config=self.config, server_state=self.server_state, app_state={})
-        connection.listener, connection.take = self, self.take
+        connection.listener, connection.take, connection.take_known = self, self.take, self.take_known
         return connection
 
     def _tls(self) -> dict[str, Any]:

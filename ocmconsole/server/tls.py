@@ -108,6 +108,7 @@ class TLSObject:
         self._has_failed = False
         self._room = LARGEST_HANDSHAKE  # bytes that the handshake may still use
         self._is_open = False
+        self._owes = True  # OpenSSL may have something to say besides what it was given to send
         self._records = bytearray()  # what came and OpenSSL was not given yet
 
     @property
@@ -154,7 +155,8 @@ class TLSObject:
         except SSL.ZeroReturnError:
             return b"" if buffer is None else 0
         finally:
-            self._flush()  # alerts, and the answer to a KeyUpdate
+            if self._owes:  # alerts, and the answer to a KeyUpdate; a record of data is owed nothing
+                self._flush()
 
     def write(self, data: Any) -> int:
         """Raises SSLWantReadError, SSLError."""
@@ -194,11 +196,14 @@ class TLSObject:
             try:
                 return step(*arguments)
             except SSL.WantReadError:
+                self._owes = True
                 if not self._feed():
                     raise ssl.SSLWantReadError from None
             except SSL.ZeroReturnError:
+                self._owes = True
                 raise
             except SSL.Error as error:
+                self._owes = True
                 raise ssl.SSLError(1, _reason(error)) from error
 
     def _feed(self) -> bool:
@@ -235,6 +240,7 @@ class TLSObject:
             while len(chunk := self._tls.bio_read(RECORD)) == RECORD:
                 self._outgoing.write(chunk)
             self._outgoing.write(chunk)
+        self._owes = False
 
     def _check_chain(self) -> None:
         """Nobody's certificates are kept for as long as a connection lasts, if they are large."""

@@ -281,6 +281,11 @@ class Visit:
         """``environ`` is the head of the request, as WSGI spells it."""
         address = environ["REMOTE_ADDR"]
         digest = digest_of(environ["ocmconsole.peer_certificate"], environ.get("HTTP_AUTHORIZATION", ""), address)
+        return cls.of_digest(callers, digest, address)
+
+    @classmethod
+    def of_digest(cls, callers: Callers, digest: bytes | None, address: str) -> Visit:
+        """``digest`` as ``digest_of`` makes it."""
         account = callers.account_of(digest, address, monotonic())
         return cls(callers, account, account, digest, address)
 

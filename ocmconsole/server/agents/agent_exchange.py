@@ -107,7 +107,7 @@ class AgentExchange(Exchange):
             return
         direct_answers.settle(self.leases, visit, digest, agent)
 
-        may_go_on = direct_answers.asking(self.leases, digest, asked, self.scope)
+        may_go_on = direct_answers.asking(self.leases, digest, asked)
         watcher = Watcher(visit.payer.name, asked.program, clock.now())
         stream = streams.Stream(asked.scope, may_go_on, judged=standing.rights, standing=standing, watcher=watcher)
         visit.leave()

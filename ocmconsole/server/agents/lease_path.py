@@ -17,7 +17,6 @@ import logging
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -52,6 +51,7 @@ PEOPLE = tuple(agent.encode() for agent in negotiation.PEOPLE)
 MEDIA_TYPES = frozenset({b"application/json", b"application/vnd.kubernetes.protobuf"})
 LARGEST_BODY = 16 * 1024  # bytes; an agent's has 1 KiB
 LARGEST_ANSWER = 64 * 1024  # bytes; the ordinary path compresses large ones
+LONGEST_PROGRAM = 256  # characters of a user agent, as the audit keeps
 LONGEST_MANAGER = 128  # characters, as ``request_info`` cuts a user agent
 MOST_WAITING = 4_096  # requests that wait for a batch; with the largest bodies 64 MiB
 LARGEST_BATCH = 1_000  # of one statement; SQLite takes 32,766 values
@@ -73,14 +73,17 @@ THREADS = "lease-"  # how the names of the three threads begin
 
 
 class AgentRequest(NamedTuple):
-    """A request that is exactly an agent's. ``certificate`` is DER, proven by TLS or passed on by a trusted proxy."""
+    """A request that is exactly an agent's. ``certificate`` is DER, proven by TLS or passed on by a trusted proxy.
+
+    ``program``: what the client says of itself.
+    """
 
     namespace: str
     certificate: bytes
     address: str
     is_write: bool
     media: bytes
-    manager: str
+    program: str
 
 
 class Renewing(NamedTuple):
@@ -101,6 +104,10 @@ class Leases(Protocol):
 
     def find(self, digest: bytes, certificate: bytes) -> Any:
         """Who shows this certificate, for the three below, which set its ``actor`` where that is not known."""
+        ...
+
+    def known(self, digest: bytes) -> Any:
+        """As ``find``, of one who was kept; None of another. Its ``certificate`` is what it shows."""
         ...
 
     def keep(self, digest: bytes, agent: Any) -> None:
@@ -130,13 +137,12 @@ def recognise(scope: HTTPScope) -> AgentRequest | None:
     others = headers.keys() - (BODY_HEADERS if is_write else HEADERS)
     if (others and not others <= PROXY_HEADERS.keys()) or not _is_agents(headers, is_write=is_write):
         return None
-    agent = headers.get(b"user-agent", b"").decode("latin-1")[:256]
+    program = headers.get(b"user-agent", b"").decode("latin-1")[:LONGEST_PROGRAM]
     client = _client(scope, {PROXY_HEADERS[name]: headers[name].decode("latin-1") for name in others})
     if not client.certificate:
         return None
-    manager = agent.split("/", 1)[0][:LONGEST_MANAGER] or "unknown"
     media = headers.get(b"content-type", b"")
-    return AgentRequest(found[1].decode(), client.certificate, client.address, is_write, media, manager)
+    return AgentRequest(found[1].decode(), client.certificate, client.address, is_write, media, program)
 
 
 def certificate_of(scope: HTTPScope, headers: dict[bytes, bytes]) -> proxy.Client | None:
@@ -186,12 +192,8 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 
-@dataclass(slots=True, eq=False)
-class _Waiting(Generic[Item, Answer]):
-    """``done`` gets the answer on the event loop; it raises nothing."""
-
-    item: Item
-    done: Callable[[Answer | None], object]
+# What an item's answer is given to on the event loop; it raises nothing.
+Done = Callable[[Answer | None], object]
 
 
 class _Batches(Generic[Item, Answer]):
@@ -207,15 +209,15 @@ class _Batches(Generic[Item, Answer]):
         """While many wait for one of ``yields_to``, batches of this one are small and rare."""
         self.name, self.act, self.window, self.yields_to = name, act, window, yields_to
         self.pool = ThreadPoolExecutor(1, thread_name_prefix=f"{THREADS}{name}")
-        self.waiting: list[_Waiting[Item, Answer]] = []
+        self.waiting: list[tuple[Item, Done[Answer]]] = []
         self.is_due = False
         self.began = 0.0
 
     def is_full(self) -> bool:
         return len(self.waiting) >= MOST_WAITING
 
-    def add(self, item: Item, done: Callable[[Answer | None], object]) -> None:
-        self.waiting.append(_Waiting(item, done))
+    def add(self, item: Item, done: Done[Answer]) -> None:
+        self.waiting.append((item, done))
         if not self.is_due:
             self.is_due = True
             asyncio.get_running_loop().call_at(self.began + self.window, self._begin)
@@ -229,7 +231,7 @@ class _Batches(Generic[Item, Answer]):
         largest = YIELDED_BATCH if self._yields() else LARGEST_BATCH
         batch, self.waiting = self.waiting[:largest], self.waiting[largest:]
         try:
-            done = loop.run_in_executor(self.pool, self._act, [each.item for each in batch])
+            done = loop.run_in_executor(self.pool, self._act, [item for item, _ in batch])
         except RuntimeError:  # the server stops
             self._finish(batch, [None] * len(batch))
             return
@@ -239,7 +241,7 @@ class _Batches(Generic[Item, Answer]):
         with spans.root(f"leases {self.name}", {"ocmconsole.requests": len(items)}, often=True):
             return self.act(items)
 
-    def _end(self, batch: list[_Waiting[Item, Answer]], done: asyncio.Future[list[Answer | None]]) -> None:
+    def _end(self, batch: list[tuple[Item, Done[Answer]]], done: asyncio.Future[list[Answer | None]]) -> None:
         if done.cancelled() or (error := done.exception()) is not None:
             answers: list[Answer | None] = [None] * len(batch)
             if not done.cancelled():
@@ -249,9 +251,9 @@ class _Batches(Generic[Item, Answer]):
             _answered.labels(self.name).observe(len(answers) - answers.count(None))
         self._finish(batch, answers)
 
-    def _finish(self, batch: list[_Waiting[Item, Answer]], answers: list[Answer | None]) -> None:
-        for each, answer in zip(batch, answers, strict=True):
-            each.done(answer)
+    def _finish(self, batch: list[tuple[Item, Done[Answer]]], answers: list[Answer | None]) -> None:
+        for (_, done), answer in zip(batch, answers, strict=True):
+            done(answer)
         self.is_due = bool(self.waiting)
         if self.is_due:
             pause = YIELDED_SECONDS if self._yields() else self.window
@@ -296,7 +298,8 @@ class LeasePath:
     def begin(self, agent: Any, asked: AgentRequest, body: bytes, done: Callable[[bytes | None], object]) -> None:
         """``done`` gets the object, or None where the ordinary path must answer; ``agent`` is of ``Leases.find``."""
         if asked.is_write:
-            self._writes.add(Renewing(agent, asked.namespace, body, asked.media, asked.manager), done)
+            manager = asked.program.split("/", 1)[0][:LONGEST_MANAGER] or "unknown"
+            self._writes.add(Renewing(agent, asked.namespace, body, asked.media, manager), done)
         else:
             self._reads.add((agent, asked.namespace), lambda found: done(_small(found)))
 

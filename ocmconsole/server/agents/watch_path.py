@@ -33,7 +33,6 @@ PATH = re.compile(
     rb"/(?:api|apis/(?P<group>[a-z0-9][-a-z0-9.]*))/(?P<version>v[a-z0-9]+)/"
     rb"(?:namespaces/(?P<namespace>[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)/)?(?P<resource>[a-z]+)"
 )
-LONGEST_PROGRAM = 256  # characters of a user agent, as the audit keeps
 HEADERS = [(b"content-type", b"application/json"), (b"cache-control", b"no-cache, private")]  # as of any watch
 
 
@@ -54,23 +53,31 @@ def recognise(scope: HTTPScope) -> AgentWatch | None:
     if scope["method"] != "GET" or b"watch=" not in scope["query_string"] or scope["http_version"] != "1.1":
         return None
     given = list(scope["headers"])
-    found, headers = PATH.fullmatch(scope["raw_path"]), dict(given)
-    if found is None or len(headers) != len(given):
+    headers = dict(given)
+    if len(headers) != len(given):
         return None
     client = lease_path.certificate_of(scope, headers)
     if client is None or client.certificate is None:
         return None
+    if (found := asked_for(scope["raw_path"], scope["query_string"])) is None:
+        return None
+    program = headers.get(b"user-agent", b"").decode("latin-1")[: lease_path.LONGEST_PROGRAM]
+    return AgentWatch(client.certificate, client.address, *found, program)
+
+
+def asked_for(raw_path: bytes, query_string: bytes) -> tuple[WatchScope, Attributes] | None:
+    """What a GET of this path watches, and the right that it needs; None if it is not of this path."""
+    found = PATH.fullmatch(raw_path)
+    if found is None or b"watch=" not in query_string:
+        return None
     place = {name: value.decode() for name, value in found.groupdict().items() if value is not None}
     try:
-        query = QueryDict(scope["query_string"])
-        info = request_info.parse("GET", scope["path"], query, place)
+        query = QueryDict(query_string)
+        info = request_info.parse("GET", raw_path.decode(), query, place)
         seen = _seen(info, query) if info.verb == "watch" else None
     except (errors.ApiError, SuspiciousOperation):
         return None
-    if seen is None:
-        return None
-    program = headers.get(b"user-agent", b"").decode("latin-1")[:LONGEST_PROGRAM]
-    return AgentWatch(client.certificate, client.address, seen, info.attributes(), program)
+    return None if seen is None else (seen, info.attributes())
 
 
 def _seen(info: request_info.RequestInfo, query: QueryDict) -> WatchScope | None:
