@@ -13,7 +13,7 @@ from ocmconsole.kubeapi.schema.values import quoted
 from ocmconsole.kubeapi.storage.selectors import FieldSelector, LabelSelector
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from django.http import QueryDict
 
@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 VERBS = {"POST": "create", "GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 LONGEST_MANAGER = 128  # bytes, as in Kubernetes
 LONGEST_INTEGER = 64  # characters; leading zeros are no fault
+# NUL and lone surrogates.
+UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+
+
+class PlainQuery(dict[str, str]):
+    """A query that names nothing twice, for who reads many: a ``QueryDict`` takes ten times as long."""
+
+    def lists(self) -> Iterable[tuple[str, tuple[str]]]:
+        return ((name, (value,)) for name, value in self.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +62,7 @@ class RequestInfo:
         )
 
 
-def parse(method: str, path: str, query: QueryDict, place: Mapping[str, str]) -> RequestInfo:
+def parse(method: str, path: str, query: QueryDict | PlainQuery, place: Mapping[str, str]) -> RequestInfo:
     """``place``: the parts of the path that ``kubeapi.urls`` names.
 
     Raises BadRequest for a path with NUL, MethodNotAllowed for a method that has no verb, NotFound for a path below
@@ -80,7 +89,7 @@ def parse(method: str, path: str, query: QueryDict, place: Mapping[str, str]) ->
     )
 
 
-def _verb(method: str, name: str, query: QueryDict) -> str:
+def _verb(method: str, name: str, query: QueryDict | PlainQuery) -> str:
     verb = VERBS[method]
     if name:
         return verb
@@ -89,11 +98,11 @@ def _verb(method: str, name: str, query: QueryDict) -> str:
     return "deletecollection" if verb == "delete" else verb
 
 
-def is_watch(query: QueryDict) -> bool:
+def is_watch(query: QueryDict | PlainQuery) -> bool:
     return "watch" in query and query.get("watch", "").lower() not in {"false", "0"}
 
 
-def _pinned(method: str, query: QueryDict) -> str:
+def _pinned(method: str, query: QueryDict | PlainQuery) -> str:
     """W13: the name by which a list or watch is authorised: that which its field selector pins, else ""."""
     if method not in {"GET", "HEAD"} or "fieldSelector" not in query:
         return ""
@@ -118,7 +127,7 @@ class ListOptions:
     initial_events: bool | None = None
 
 
-def list_options(query: QueryDict, *, watch: bool) -> ListOptions:
+def list_options(query: QueryDict | PlainQuery, *, watch: bool) -> ListOptions:
     """Raises BadRequest for unparsable values, Invalid for combinations that Kubernetes forbids."""
     _printable(query)
     options = ListOptions(
@@ -126,7 +135,7 @@ def list_options(query: QueryDict, *, watch: bool) -> ListOptions:
         fields=FieldSelector.parse(query.get("fieldSelector", "")),
         limit=max(_integer(query, "limit"), 0),
         token=query.get("continue", ""),
-        resource_version=resource_version(query),
+        resource_version=_resource_version(query),
         match=query.get("resourceVersionMatch", ""),
         timeout=float(_integer(query, "timeoutSeconds")) or None,
         bookmarks=_boolean(query, "allowWatchBookmarks") or False,
@@ -143,6 +152,10 @@ def list_options(query: QueryDict, *, watch: bool) -> ListOptions:
 def resource_version(query: QueryDict) -> str:
     """Decimal, or empty. Raises BadRequest for anything else."""
     _printable(query)
+    return _resource_version(query)
+
+
+def _resource_version(query: QueryDict | PlainQuery) -> str:
     text = query.get("resourceVersion", "")
     if text and not re.fullmatch(r"[0-9]{1,18}", text):
         raise errors.BadRequest(f"invalid resource version: {text}")
@@ -278,15 +291,15 @@ def dry_run_causes(values: list[str]) -> list[Cause]:
     return [errors.unsupported("dryRun", f"[{shown}]", ("All",))]
 
 
-def _printable(query: QueryDict) -> None:
+def _printable(query: QueryDict | PlainQuery) -> None:
     """NUL and lone surrogates reach no database."""
-    for values in query.lists():
-        for text in (values[0], *values[1]):
-            if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+    for name, values in query.lists():
+        for text in (name, *values):
+            if UNSTORABLE.search(text):
                 raise errors.BadRequest("the query holds characters that no value may have")
 
 
-def _integer(query: QueryDict, name: str) -> int:
+def _integer(query: QueryDict | PlainQuery, name: str) -> int:
     text = query.get(name, "")
     if not text:
         return 0
@@ -298,7 +311,7 @@ def _integer(query: QueryDict, name: str) -> int:
     return value
 
 
-def _boolean(query: QueryDict, name: str) -> bool | None:
+def _boolean(query: QueryDict | PlainQuery, name: str) -> bool | None:
     text = query.get(name)
     if text is None or text == "":
         return None

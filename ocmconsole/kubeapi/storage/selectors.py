@@ -343,6 +343,8 @@ def _field_term(text: str, part: str) -> FieldTerm:
 
 
 def _unescaped(text: str) -> str:
+    if "\\" not in text and "=" not in text:
+        return text
     for escape in re.findall(r"\\.?", text, re.DOTALL):
         if escape[1:] not in ("\\", ",", "="):
             raise BadRequest(f"invalid field selector: invalid escape sequence: {escape}")

@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote
 
 from django.core.exceptions import SuspiciousOperation
 from django.http import QueryDict
 
 from ocmconsole.kubeapi import errors, kinds, virtual_resources
 from ocmconsole.kubeapi.http import request_info
+from ocmconsole.kubeapi.http.request_info import PlainQuery
 from ocmconsole.kubeapi.watch.streams import WatchScope
 from ocmconsole.server.agents import lease_path
 
@@ -33,6 +35,8 @@ PATH = re.compile(
     rb"/(?:api|apis/(?P<group>[a-z0-9][-a-z0-9.]*))/(?P<version>v[a-z0-9]+)/"
     rb"(?:namespaces/(?P<namespace>[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?)/)?(?P<resource>[a-z]+)"
 )
+# Of a query: letters, and what stands for one byte of ASCII.
+PART = re.compile(rb"([A-Za-z]+)=((?:[A-Za-z0-9._~,:/=-]|%[0-7][0-9A-Fa-f])*)")
 HEADERS = [(b"content-type", b"application/json"), (b"cache-control", b"no-cache, private")]  # as of any watch
 
 
@@ -72,7 +76,7 @@ def asked_for(raw_path: bytes, query_string: bytes) -> tuple[WatchScope, Attribu
         return None
     place = {name: value.decode() for name, value in found.groupdict().items() if value is not None}
     try:
-        query = QueryDict(query_string)
+        query = _plain(query_string) or QueryDict(query_string)
         info = request_info.parse("GET", raw_path.decode(), query, place)
         seen = _seen(info, query) if info.verb == "watch" else None
     except (errors.ApiError, SuspiciousOperation):
@@ -80,7 +84,20 @@ def asked_for(raw_path: bytes, query_string: bytes) -> tuple[WatchScope, Attribu
     return None if seen is None else (seen, info.attributes())
 
 
-def _seen(info: request_info.RequestInfo, query: QueryDict) -> WatchScope | None:
+def _plain(query_string: bytes) -> PlainQuery | None:
+    """What ``QueryDict`` reads of it; None of one that names something twice or holds what is read with more care."""
+    found = PlainQuery()
+    for part in query_string.split(b"&"):
+        if not part:
+            continue
+        value = PART.fullmatch(part)
+        if value is None or (name := value[1].decode()) in found:
+            return None
+        found[name] = unquote(value[2].decode()) if b"%" in value[2] else value[2].decode()
+    return found
+
+
+def _seen(info: request_info.RequestInfo, query: QueryDict | PlainQuery) -> WatchScope | None:
     """None for what needs more than a stored kind and its log. Raises BadRequest, Invalid."""
     served = kinds.find_served(info.group, info.version, info.resource)
     is_virtual = virtual_resources.collection(info.group, info.version, info.resource) is not None
