@@ -94,17 +94,20 @@ class DirectAnswer:
     async def room(self) -> None:
         await self.cycle.flow.drain()
 
-    def finish(self) -> None:
+    def finish(self, chunks: Sequence[bytes] = ()) -> bool:
         cycle = self.cycle
+        if chunks and cycle.flow.write_paused:
+            return False
         self.connection.on_gone = None
         if cycle.disconnected or cycle.response_complete:
-            return
+            return True
         cycle.response_complete = True
         cycle.message_event.set()
-        cycle.transport.write(b"0\r\n\r\n")
+        cycle.transport.write(b"".join([*map(_chunk, chunks), b"0\r\n\r\n"]))
         if not cycle.keep_alive:
             cycle.transport.close()
         cycle.on_response()
+        return True
 
     def cut(self) -> None:
         self.connection.abort()
@@ -148,5 +151,9 @@ def write_chunks(cycle: RequestResponseCycle, chunks: Sequence[bytes]) -> bool:
     if cycle.flow.write_paused or cycle.disconnected or cycle.response_complete or not cycle.chunked_encoding:
         return False
     if chunks:
-        cycle.transport.write(b"".join([b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks]))
+        cycle.transport.write(b"".join(map(_chunk, chunks)))
     return True
+
+
+def _chunk(content: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(content), content)

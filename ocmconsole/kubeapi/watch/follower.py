@@ -92,8 +92,7 @@ def look(after: int, noticed: int | None, resources: Collection[str] | None = No
     return Look(head, *found, notices_after(noticed) if noticed is not None and head.audit > noticed else [])
 
 
-@dataclass(frozen=True, slots=True)
-class Topic:
+class Topic(NamedTuple):
     """What a listener hears of: a resource, only in one namespace if one is given, only of one name if one is given.
 
     Thousands of agents watch one object each, and a change of another object must not wake them.

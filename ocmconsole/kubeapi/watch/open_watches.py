@@ -8,9 +8,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from ocmconsole.kubeapi.errors import Doc
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.watch.streams import WatchScope
 
 
-@dataclass(frozen=True, slots=True)
-class Watcher:
+class Watcher(NamedTuple):
     """``user``: as authenticated. ``program``: what the client says of itself. ``since``: when the watch was opened."""
 
     user: str

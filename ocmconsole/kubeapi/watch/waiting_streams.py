@@ -40,8 +40,11 @@ class Wire(Protocol):
         """Wait until the client reads."""
         ...
 
-    def finish(self) -> None:
-        """The stream is over; does nothing where the client has gone."""
+    def finish(self, chunks: Sequence[bytes] = ()) -> bool:
+        """These, and the stream is over; does nothing where the client has gone.
+
+        False, with nothing done, where they have to wait.
+        """
         ...
 
     def cut(self) -> None:
@@ -149,9 +152,9 @@ class WaitingStream:
         """The last bookmark, at once; False where the client does not read."""
         wire = self.wire
         assert wire is not None
-        if not wire.write([streams.here(self.stream)] if self.stream.scope.options.bookmarks else []):
+        if not wire.finish([streams.here(self.stream)] if self.stream.scope.options.bookmarks else []):
             return False
-        self._finish()
+        self._close()
         return True
 
     async def _catch_up(self) -> None:

@@ -7,7 +7,7 @@ and to hash it took a third of a renewal.
 Invariant: a head is known only if the parser has read the same header lines on a connection that says the same of its
 peer (``origin``), ``recognise`` found them an agent's, and the request was answered by a path of agents. What is found
 is what the parser, ``lease_path`` and ``proxy`` made of those bytes; nothing of it is a decision: limits, register and
-RBAC are asked for each request. Bytes are told apart by their SHA-256. Called by ``direct_answers``.
+RBAC are asked for each request. Bytes are compared by their SHA-256. Called by ``direct_answers``.
 """
 
 from __future__ import annotations
