@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import multiprocessing
 import stat
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -20,6 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from registration.pki import ca
+from registration.pki.x509_reading import fingerprint_of
 
 # What cryptography thinks of long names (certificates.py says why they are right) and of a damaged serial number.
 pytestmark = [
@@ -34,7 +37,7 @@ NAMES = ("hub.example.com", "127.0.0.1")
 USAGES = ("digital signature", "key encipherment", "client auth")
 AGENT_CN = "system:open-cluster-management:c1:agent1"
 AGENT_O = ("system:open-cluster-management:c1", "system:open-cluster-management:managed-clusters")
-KEY = ec.generate_private_key(ec.SECP256R1())
+KEY, OTHER_KEY = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
 SECRETS = ("ca.key", "serving.key")
 
 
@@ -70,6 +73,7 @@ def certificate(
     purposes: tuple[x509.ObjectIdentifier, ...] = (),
     until: datetime = NOW + YEAR,
     path_length: int | None = None,
+    others: Iterable[x509.ExtensionType] = (),
 ) -> x509.Certificate:
     builder = (
         x509.CertificateBuilder()
@@ -83,6 +87,8 @@ def certificate(
     )
     if purposes:
         builder = builder.add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
+    for other in others:
+        builder = builder.add_extension(other, critical=isinstance(other, x509.NameConstraints))
     return builder.sign(signer, hashes.SHA256())
 
 
@@ -597,6 +603,39 @@ class TestTrust:
         with pytest.raises(ValueError, match="not signed by a CA"):
             ca.trusted_client(der(pem(leaf)), ca.Roots(authority.ca_pem), now=NOW)
         assert ca.trusted_client(der(pem(leaf)), ca.Roots(authority.ca_pem, pem(impostor)), now=NOW)[1] == "other"
+
+    def test_what_was_found_before_spares_openssl_and_no_signature_and_no_date(self, authority: ca.Authority) -> None:
+        leaf, roots = der(pem(sign(authority, csr(), lifetime=DAY))), ca.Roots(authority.ca_pem)
+        found = ca.trusted_client(leaf, roots, now=NOW)
+        before = found[0].authority
+        assert ca.trusted_client(leaf, roots, now=NOW, checked_under=before) == found
+        own = authority.certificate.subject
+        forged = der(pem(certificate(agent_subject(), own, signer=KEY, purposes=CLIENT)))
+        with pytest.raises(ValueError, match="not signed by a CA"):
+            ca.trusted_client(forged, roots, now=NOW, checked_under=before)
+        with pytest.raises(ValueError, match="not valid at this time"):
+            ca.trusted_client(leaf, roots, now=NOW + 2 * DAY, checked_under=before)
+
+    @pytest.mark.parametrize(("forbids", "identifier", "refers"), [(True, KEY, KEY), (False, KEY, OTHER_KEY), (False, KEY, None)])  # fmt: skip
+    def test_an_anchor_that_may_say_more_than_its_key_is_asked_about_by_openssl(
+        self, forbids: bool, identifier: Any, refers: Any
+    ) -> None:
+        """Another certificate of the same key: one that forbids the name, one of another identifier, a plain one."""
+        own = name((NameOID.COMMON_NAME, "org"))
+        extensions: list[x509.ExtensionType] = [x509.SubjectKeyIdentifier.from_public_key(identifier.public_key())]
+        if forbids:
+            names = [x509.DirectoryName(name((NameOID.COMMON_NAME, "else")))]
+            extensions.append(x509.NameConstraints(names, None))
+        anchor = certificate(own, own, signer=KEY, is_ca=True, others=extensions)
+        points = x509.AuthorityKeyIdentifier.from_issuer_public_key(refers.public_key()) if refers else None
+        leaf = certificate(agent_subject(), own, signer=KEY, purposes=CLIENT, others=[points] if points else [])
+        under, roots = fingerprint_of(KEY.public_key()), ca.Roots(pem(anchor))
+        if refers is None:
+            assert ca.trusted_client(der(pem(leaf)), roots, now=NOW, checked_under=under)[1] == "hub"
+            return
+        for checked_under in ("", under):
+            with pytest.raises(ValueError, match="not acceptable"):
+                ca.trusted_client(der(pem(leaf)), roots, now=NOW, checked_under=checked_under)
 
     def test_the_root_above_the_hubs_own_intermediate_vouches_for_nobody(self, tmp_path: Path) -> None:
         organisation = Organisation()
