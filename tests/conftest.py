@@ -301,6 +301,18 @@ def _static_files() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _emptied() -> Iterator[None]:
+    from django.test import TransactionTestCase
+
+    from tests import kept
+
+    with pytest.MonkeyPatch.context() as patch:
+        flush = TransactionTestCase._fixture_teardown
+        patch.setattr(TransactionTestCase, "_fixture_teardown", kept.emptied(flush))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _authority() -> None:
     """The CA of the process's home is a day old: tests that travel by half a day meet it too."""
     from django.conf import settings

@@ -3,6 +3,8 @@
 A cache and nothing else. Each test has the rows for itself and is rolled back as ever. They are put back only where the
 database holds, row by row, what it held when they were made, and only while they are young: pages and sweeps look at
 their times. Otherwise the fixture runs again. Used by fixtures that most tests of a file begin with.
+
+What a test has committed is taken away here too: see ``emptied``.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from functools import cache, wraps
 from typing import Any, ParamSpec, TypeVar
 
 from django.db import connection, transaction
+from django.test import TransactionTestCase
 from django.utils import timezone
 
 P = ParamSpec("P")
@@ -68,7 +71,34 @@ def _put_back(known: _Kept) -> None:
     rule_index.index.forget()
 
 
+def emptied(flush: Callable[[TransactionTestCase], None]) -> Callable[[TransactionTestCase], None]:
+    """Of Django's end of a test that commits, ``flush``: rows of the tables that have any are deleted.
+
+    Django truncates all tables and makes permissions and content types anew. Here they stay as migrations left them,
+    and where a test changed one, Django does its work.
+    """
+    stay: Rows = {}
+
+    def empty(case: TransactionTestCase) -> None:
+        names = _filled()
+        if not stay:  # the first of the process, which may have changed them
+            flush(case)
+            stay.update({table: frozenset(_read(table)) for table in OF_MIGRATIONS})
+        elif any(frozenset(_read(table)) != rows for table, rows in stay.items()):
+            stay.clear()
+            flush(case)
+        else:
+            with transaction.atomic():  # in which foreign keys are looked at last
+                for table in names - STAY:
+                    _delete(table)
+
+    return empty
+
+
 # ---------------------------------------------------------------- rows as the database has them
+
+OF_MIGRATIONS = frozenset({"auth_permission", "django_content_type"})
+STAY = OF_MIGRATIONS | {"sqlite_sequence"}  # by which no id comes again
 
 
 @cache
@@ -84,15 +114,15 @@ def _tables(vendor: str) -> dict[str, str]:
 
 
 def _rows() -> Rows:
-    """Of each table that has any: most have none, which one statement says of all of them."""
+    return {table: frozenset(_read(table)) for table in _filled()}
+
+
+def _filled() -> set[str]:
+    """Tables that have rows: most have none, which one statement says of all of them."""
     with connection.cursor() as cursor:
         cursor.execute(_is_filled(connection.vendor))
         filled = cursor.fetchone()
-    return {
-        table: frozenset(_read(table))
-        for table, is_filled in zip(_tables(connection.vendor), filled, strict=True)
-        if is_filled
-    }
+    return {table for table, is_filled in zip(_tables(connection.vendor), filled, strict=True) if is_filled}
 
 
 @cache
