@@ -307,7 +307,7 @@ def _emptied() -> Iterator[None]:
     from tests import kept
 
     with pytest.MonkeyPatch.context() as patch:
-        flush = TransactionTestCase._fixture_teardown
+        flush = TransactionTestCase._fixture_teardown  # type: ignore[attr-defined] # Django's own
         patch.setattr(TransactionTestCase, "_fixture_teardown", kept.emptied(flush))
         yield
 

@@ -2,6 +2,7 @@
 
 Run with the number of a socket, over which each message has a program's arguments, folder and environment, and its three
 standard streams. The answer is the number of the process, which the one that asks adopts: it is a subreaper then.
+A program of this checkout that sets Django up is a fork of another process, which has imported the project too.
 """
 
 from __future__ import annotations
@@ -55,26 +56,58 @@ LIBRARIES = (
 )
 
 
-def _serve(channel: socket.socket) -> list[str]:
+def _serve(channel: socket.socket, *, is_prepared: bool = False) -> list[str]:
     """Returns the arguments in each process that is to become a program; ends where nobody asks any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    project: socket.socket | None = None
     while True:
         request, streams, _, _ = socket.recv_fds(channel, MOST, 3)
         if not request:
             os._exit(0)
-        reading, writing = os.pipe()
-        if (between := os.fork()) == 0:  # when it ends, its child is the test's
-            if (number := os.fork()) == 0:
-                return _become(json.loads(request), streams)
-            os.write(writing, str(number).encode())
-            os._exit(0)
-        os.waitpid(between, 0)
-        channel.send(os.read(reading, 20))
-        for each in (reading, writing, *streams):
+        if is_prepared or not json.loads(request)["is_of_project"]:
+            if answer := _forked():
+                channel.send(answer)
+            else:
+                return _become(json.loads(request), streams, is_prepared=is_prepared)
+        else:
+            if project is None:
+                project, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                if os.fork() == 0:
+                    os.closerange(3, theirs.fileno())
+                    return _serve_prepared(theirs)
+                theirs.close()
+            socket.send_fds(project, [request], streams)
+            channel.send(project.recv(MOST))
+        for each in streams:
             os.close(each)
 
 
-def _become(program: dict[str, Any], streams: list[int]) -> list[str]:
+def _forked() -> bytes:
+    """The number of the new process; nothing in that process."""
+    reading, writing = os.pipe()
+    if (between := os.fork()) == 0:  # when it ends, its child is the test's
+        if (number := os.fork()) == 0:
+            return b""
+        os.write(writing, str(number).encode())
+        os._exit(0)
+    os.waitpid(between, 0)
+    answer = os.read(reading, 20)
+    for each in (reading, writing):
+        os.close(each)
+    return answer
+
+
+def _serve_prepared(channel: socket.socket) -> list[str]:
+    sys.path[0] = str(Path.cwd())
+    from tests import prepared  # later: the folder of this file has modules that are named as libraries
+
+    prepared.prepare()
+    gc.collect()
+    gc.freeze()
+    return _serve(channel, is_prepared=True)
+
+
+def _become(program: dict[str, Any], streams: list[int], *, is_prepared: bool) -> list[str]:
     if program["new_session"]:
         os.setsid()
     for number, stream in enumerate(streams):
@@ -85,6 +118,10 @@ def _become(program: dict[str, Any], streams: list[int]) -> list[str]:
     os.environ.update(program["env"])
     signal.signal(signal.SIGINT, signal.default_int_handler)
     argv: list[str] = program["argv"]
+    if is_prepared:
+        from tests import prepared
+
+        prepared.rewind(argv, program["env"])
     return argv
 
 

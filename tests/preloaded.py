@@ -1,7 +1,7 @@
-"""Programs of the project that tests start: forked from one process a worker that has imported the libraries already.
+"""Programs of the project that tests start: forked from a process of the worker that has imported the libraries already.
 
-To import them is half of what a command costs: 0.3 s of CPU time. The project's own modules, which read the environment,
-are imported by each program. ``FULL=1`` starts each as anybody would, and so does everything that is not as expected.
+To import them is half of what a command costs: 0.3 s of CPU time. Another 0.5 s are the project's own modules, which
+``prepared`` keeps. ``FULL=1`` starts each as anybody would, and so does everything that is not as expected.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ PARAMETERS = (
     "shell", "p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite", "restore_signals", "gid", "gids",
     "uid", "umask", "start_new_session", "process_group",
 )  # fmt: skip
+# Programs of tests that set Django up.
+OF_TESTS = {"tests.crash.again", "tests.watch.impatient"}
 # What is read before a program begins is as it was for the process that imports.
 EARLY_VARIABLES = ("LD_", "MALLOC_", "OPENSSL_", "PYTHON")
 
@@ -55,6 +57,7 @@ class Popen(subprocess.Popen[AnyStr]):
                 "cwd": os.fspath(given["cwd"] or Path.cwd()),
                 "env": dict(os.environ if given["env"] is None else given["env"]),
                 "new_session": given["start_new_session"],
+                "is_of_project": _is_of_project(given),
             },
             streams,
         )
@@ -85,6 +88,12 @@ def _can_be_forked(given: dict[str, Any]) -> bool:
     early = ({name: value for name, value in each.items() if name.startswith(EARLY_VARIABLES)}
              for each in (given["env"] or os.environ, os.environ))  # fmt: skip
     return next(early) == next(early)
+
+
+def _is_of_project(given: dict[str, Any]) -> bool:
+    """Of this checkout, and with Django: agents of ours have none."""
+    first, second = [os.fspath(each) for each in (*given["args"][1:3], "")][:2]
+    return given["cwd"] == ROOT and (first == "manage.py" or (first, second) == ("-m", "celery") or second in OF_TESTS)
 
 
 class _Importer:

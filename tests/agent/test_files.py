@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,6 +18,7 @@ from registration.agent.bootstrapping.hub_files import NAMES, FolderOfFiles, wha
 from registration.agent.client.clock import AgentClock
 from registration.agent.client.kubeconfig import ApiEndpoint, hub_kubeconfig
 from registration.agent.keys import MANAGED_CLUSTERS, AgentSubject, OpenSSL, subject_of
+from tests import preloaded
 from tests.hub import ROOT
 
 HUB = ApiEndpoint("https://hub.example:6443")
@@ -28,7 +28,7 @@ MOST_STEPS = 60  # more than writing takes
 def write(folder: Path, word: str, steps: int = MOST_STEPS) -> int:
     """In a process of its own that is killed after so many steps; its exit code."""
     command = [sys.executable, "-m", "tests.agent.writer", str(folder), word, str(steps)]
-    return subprocess.run(command, cwd=ROOT, check=False).returncode
+    return preloaded.run(command, cwd=ROOT).returncode
 
 
 def read(folder: Path) -> dict[str, str]:

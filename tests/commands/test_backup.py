@@ -18,7 +18,7 @@ from django.core.management import CommandError, call_command
 
 from ocmconsole.backup import archive, databases, encryption, taking
 from ocmconsole.environment import home as files
-from tests import servers, tools
+from tests import preloaded, servers, tools
 from tests.conftest import StartHub
 from tests.hub import ROOT, Hub
 
@@ -156,13 +156,10 @@ def test_a_restore_whose_disk_is_full_when_the_new_hub_begins_says_so_and_change
     archive.unpack(tmp_path / "plain", opened, made)
     taken = [(tmp_path / "plain").stat().st_size, *(each.stat().st_size for each in opened.iterdir())]
     with servers.small_disk(tmp_path / "home", f"{sum(taken) // 1024 + 64}k") as home:
-        done = subprocess.run(
+        done = preloaded.run(
             [sys.executable, "manage.py", "restore", str(made), "--key", str(key)],
             cwd=ROOT,
             env={**saved.environment, "OCMCONSOLE_HOME": str(home)},
-            capture_output=True,
-            text=True,
-            check=False,
         )
         assert done.returncode == 1
         assert "make room" in done.stderr
@@ -186,7 +183,7 @@ def test_the_clock_writes_a_backup_when_it_is_time_and_keeps_the_newest(saved: H
 def test_a_backup_that_is_killed_leaves_the_older_one_in_its_place(saved: Hub, backup: Path, key: Path) -> None:
     before = backup.read_bytes()
     command = [sys.executable, "manage.py", "backup", str(backup), "--key", str(key)]
-    with subprocess.Popen(command, cwd=ROOT, env=dict(saved.environment)) as process:
+    with preloaded.Popen[bytes](command, cwd=ROOT, env=dict(saved.environment)) as process:
         while not (saved.home / ".backup").exists() and process.poll() is None:
             pass
         process.kill()

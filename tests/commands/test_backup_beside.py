@@ -20,7 +20,7 @@ from ocmconsole.backup import archive, encryption, taking
 from ocmconsole.environment import home as files
 from registration import hub_setup
 from registration.pki import authority_files
-from tests import servers
+from tests import preloaded, servers
 from tests.hub import ROOT
 
 pytestmark = [pytest.mark.django_db, pytest.mark.contract("D22")]
@@ -89,13 +89,11 @@ def test_a_worker_and_a_beat_hold_their_home_and_do_not_start_during_a_restore(h
     with files.usage_lock(home) as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         for command in (["worker", "--pool=threads", "--without-mingle", "--without-gossip"], ["beat"]):
-            done = subprocess.run(
-                [*celery, *command], cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=60
-            )
+            done = preloaded.run([*celery, *command], cwd=ROOT, env=environment, timeout=60)
             assert done.returncode == 1, done.stderr
             assert f"a restore into {home} is under way: start the hub when it has ended" in done.stderr
             assert "Traceback" not in done.stderr
-    with subprocess.Popen([*celery, "beat"], cwd=ROOT, env=environment, stderr=subprocess.DEVNULL) as beat:
+    with preloaded.Popen[bytes]([*celery, "beat"], cwd=ROOT, env=environment, stderr=subprocess.DEVNULL) as beat:
         try:
             while not is_held(home):
                 assert beat.poll() is None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import sqlite3
-import subprocess
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from io import StringIO
@@ -21,6 +20,7 @@ from registration import hub_setup
 from registration.models import IssuedCertificate
 from registration.pki import ca, kubeconfigs
 from tests import hub as hubs
+from tests import preloaded
 
 pytestmark = pytest.mark.django_db
 
@@ -67,9 +67,7 @@ def test_a_redis_that_is_away_fails(home: Path, settings: Any) -> None:
 def test_a_file_that_is_no_database_is_one_line_with_the_way_back(tmp_path: Path) -> None:
     hub = hubs.prepare(tmp_path / "hub")
     (hub.home / "hub.sqlite3").write_bytes(b"not a database" * 1_000)
-    done = subprocess.run(
-        hub.commands["server"], cwd=hubs.ROOT, env=dict(hub.environment), capture_output=True, text=True, check=False
-    )
+    done = preloaded.run(hub.commands["server"], cwd=hubs.ROOT, env=dict(hub.environment))
     assert done.returncode == 1
     said = [line for line in done.stderr.splitlines() if "level=warning" not in line]
     assert len(said) == 1

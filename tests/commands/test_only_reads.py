@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -33,6 +32,7 @@ from ocmconsole.kubeapi.storage import audit, incarnations, only_reads
 from ocmconsole.models import Preferences, Session
 from ocmconsole.signin.lifetime import ACTIVE
 from tests import factories as make
+from tests import preloaded
 from tests.actors import ROOT
 from tests.hub import prepare
 from tests.security.callers import CLUSTERS, bearer
@@ -164,13 +164,10 @@ def test_the_command_line_asks_before_a_command_begins(tmp_path: Path) -> None:
     hub = prepare(tmp_path / "home", BACKUP_PLACE=str(tmp_path))
     succession.write(hub.home, own)
     succession.write(tmp_path, replace(own, number=2, uid="two"))
-    done = subprocess.run(
+    done = preloaded.run(
         [*hub.program, "compact"],
         cwd=ROOT_FOLDER,
         env=dict(hub.environment),
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 1
     assert done.stderr.startswith(f"CommandError: {ONLY_READS}")

@@ -21,7 +21,7 @@ import pyrage
 import pytest
 
 from ocmconsole.backup import databases
-from tests import tools
+from tests import preloaded, tools
 from tests.conftest import StartHub
 from tests.hub import ROOT, Hub
 from tests.selection import FULL
@@ -91,7 +91,7 @@ def state(hub: Hub) -> list[str]:
 
 def refused(hub: Hub, *arguments: str) -> str:
     command = [sys.executable, "manage.py", *arguments]
-    done = subprocess.run(command, cwd=ROOT, env=dict(hub.environment), capture_output=True, text=True, check=False)
+    done = preloaded.run(command, cwd=ROOT, env=dict(hub.environment))
     assert done.returncode != 0
     assert "Traceback" not in done.stderr, done.stderr
     return done.stderr
@@ -100,7 +100,7 @@ def refused(hub: Hub, *arguments: str) -> str:
 def killed(hub: Hub, after: float, *arguments: str) -> None:
     """The command and what it has started, as when the machine stops."""
     command = [sys.executable, "manage.py", *arguments]
-    with subprocess.Popen(command, cwd=ROOT, env=dict(hub.environment), start_new_session=True) as process:
+    with preloaded.Popen[bytes](command, cwd=ROOT, env=dict(hub.environment), start_new_session=True) as process:
         with suppress(subprocess.TimeoutExpired):
             process.wait(after)
         with suppress(ProcessLookupError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import tarfile
 from io import StringIO
@@ -23,7 +22,7 @@ from registration import hub_setup
 from registration.pki import ca
 from tests import factories as make
 from tests import hub as hubs
-from tests import servers
+from tests import preloaded, servers
 
 PLANTED = "planted-and-never-shown"
 
@@ -75,9 +74,7 @@ def test_without_a_database_and_a_ca_it_says_so_and_holds_the_rest(tmp_path: Pat
     url = f"postgres://hub:{PLANTED}@127.0.0.1:{servers.free_port()}/hub"
     hub = hubs.prepare(tmp_path, database_url=url)
     command = [sys.executable, "manage.py", "support-bundle", str(tmp_path / "bundle.tar.gz")]
-    done = subprocess.run(
-        command, cwd=hubs.ROOT, env=dict(hub.environment), capture_output=True, text=True, check=False
-    )
+    done = preloaded.run(command, cwd=hubs.ROOT, env=dict(hub.environment))
     assert done.returncode == 0, done.stderr
     found = bundle(tmp_path / "bundle.tar.gz")
     assert PLANTED not in "".join(found.values())

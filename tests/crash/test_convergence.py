@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -21,7 +20,7 @@ from signal import SIGKILL
 import pytest
 
 from tests import hub as hubs
-from tests import servers
+from tests import preloaded, servers
 from tests.conftest import StartHub
 from tests.crash import stored, writes
 from tests.crash.agents import Caller, Ledger
@@ -143,13 +142,10 @@ def test_log_and_rows_agree(killed: Ended) -> None:
 
 def test_every_reconciler_run_twice_on_every_key_writes_nothing(killed: Ended, alone: Ended) -> None:
     for ended in (killed, alone):
-        done = subprocess.run(
+        done = preloaded.run(
             [sys.executable, "-m", "tests.crash.again"],
             cwd=ROOT,
             env=dict(ended.hub.environment),
-            capture_output=True,
-            text=True,
-            check=False,
         )
         assert done.returncode == 0, done.stderr
         found = json.loads(done.stdout)

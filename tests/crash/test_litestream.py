@@ -14,7 +14,7 @@ from signal import SIGKILL
 import pyrage
 import pytest
 
-from tests import tools
+from tests import preloaded, tools
 from tests.conftest import StartHub, missing
 from tests.crash.agents import CLUSTERS, MERGE
 from tests.hub import Hub
@@ -154,9 +154,7 @@ def until(seen: Callable[[], bool]) -> bool:
 
 
 def refused(hub: Hub, *arguments: str) -> str:
-    done = subprocess.run(
-        [*hub.program, *arguments], env=dict(hub.environment), capture_output=True, text=True, timeout=100, check=False
-    )
+    done = preloaded.run([*hub.program, *arguments], cwd=hub.folder, env=dict(hub.environment), timeout=100)
     assert done.returncode != 0
     assert "Traceback" not in done.stderr, done.stderr
     return done.stderr

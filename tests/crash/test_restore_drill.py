@@ -24,7 +24,7 @@ import pyrage
 import pytest
 import yaml
 
-from tests import servers, tools
+from tests import preloaded, servers, tools
 from tests.agent.program import PROGRAM, Program
 from tests.conftest import StartHub
 from tests.crash.agents import CLUSTERS, MERGE, Agent, Caller, Ledger
@@ -164,7 +164,7 @@ def fleet(hub: Hub, listed: Path) -> Iterator[None]:
     with ExitStack() as stack:
         processes = [
             stack.enter_context(
-                subprocess.Popen(
+                preloaded.Popen[bytes](
                     command, cwd=ROOT, env=dict(hub.environment), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
                 )
             )
@@ -276,7 +276,9 @@ def harmless(old: Hub, new: Hub) -> None:
     """D28: the old hub comes back, meets the mark at the backup place, and changes nothing."""
     before, came = contents(old), time.time()
     with (old.home / "server.log").open("ab") as log:
-        process = subprocess.Popen(old.commands["server"], cwd=ROOT, env=dict(old.environment), stdout=log, stderr=log)
+        process = preloaded.Popen[bytes](
+            old.commands["server"], cwd=ROOT, env=dict(old.environment), stdout=log, stderr=log
+        )
     try:
         with old.admin() as client:
             assert servers.wait_until(

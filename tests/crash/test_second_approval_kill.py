@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests import preloaded
 from tests.conftest import StartHub
 from tests.fleet import Fleet
 from tests.hub import Hub
@@ -27,7 +28,9 @@ def begin(hub: Hub, *arguments: str, who: str) -> subprocess.Popen[bytes]:
     """As a person who proves it."""
     command = [*hub.program, *arguments, "--as", who, "--prove"]
     pipe = subprocess.PIPE
-    process = subprocess.Popen(command, cwd=hub.folder, env=dict(hub.environment), stdin=pipe, stdout=pipe, stderr=pipe)
+    process = preloaded.Popen[bytes](
+        command, cwd=hub.folder, env=dict(hub.environment), stdin=pipe, stdout=pipe, stderr=pipe
+    )
     assert process.stdin
     process.stdin.write(f"{PASSWORD}\n".encode())
     process.stdin.close()
@@ -61,7 +64,7 @@ def test_killed_between_the_approval_and_the_act_or_within_it_both_are_whole(hub
     for who in ("ana", "ben"):
         environment = {**hub.environment, "DJANGO_SUPERUSER_PASSWORD": PASSWORD}
         made = [*hub.program, "createsuperuser", "--noinput", "--username", who, "--email", ""]
-        subprocess.run(made, cwd=hub.folder, env=environment, check=True, capture_output=True)
+        assert preloaded.run(made, cwd=hub.folder, env=environment).returncode == 0
     with Fleet(hub) as fleet:
         fleet.join(NAME)
         newest = fleet.request(NAME)

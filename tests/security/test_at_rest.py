@@ -8,7 +8,6 @@ import os
 import re
 import secrets
 import sqlite3
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -23,7 +22,7 @@ import pyrage
 import pytest
 
 from tests import hub as hubs
-from tests import servers, tools
+from tests import preloaded, servers, tools
 from tests.conftest import StartHub
 from tests.hub import ROOT, Hub
 
@@ -203,9 +202,8 @@ def lost_key_is_a_sentence(hub: Hub) -> None:
         assert admin.get(SECRETS).status_code == 200
     hub.stop("server")
     for command in ("serve", "doctor"):
-        done = subprocess.run(
-            [sys.executable, "manage.py", command], cwd=ROOT, env=dict(hub.environment), capture_output=True, text=True,
-            timeout=60, check=False,
+        done = preloaded.run(
+            [sys.executable, "manage.py", command], cwd=ROOT, env=dict(hub.environment), timeout=60
         )  # fmt: skip
         assert done.returncode == 1
         assert "missing in the hub's home" in done.stdout + done.stderr

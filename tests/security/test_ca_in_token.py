@@ -6,7 +6,6 @@ import base64
 import os
 import re
 import shutil
-import subprocess
 import tarfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -27,7 +26,7 @@ from django.urls import reverse
 
 from tests import factories as make
 from tests import hub as hubs
-from tests import softhsm, tools
+from tests import preloaded, softhsm, tools
 from tests.conftest import missing
 from tests.fleet import CLUSTERS, REQUESTS, USAGES, Agent, Doc, Fleet, NotYet, eventually
 from tests.softhsm import Token
@@ -113,9 +112,7 @@ def holds_key(content: bytes) -> bool:
 
 def refused(hub: hubs.Hub, *command: str) -> str:
     """What a command says that ends with an error."""
-    done = subprocess.run(
-        [*hub.program, *command], cwd=hubs.ROOT, env=dict(hub.environment), capture_output=True, text=True, check=False
-    )
+    done = preloaded.run([*hub.program, *command], cwd=hubs.ROOT, env=dict(hub.environment))
     assert done.returncode == 1
     return done.stdout + done.stderr
 

@@ -6,7 +6,6 @@ import base64
 import os
 import ssl
 import stat
-import subprocess
 import sys
 from ipaddress import ip_network
 from pathlib import Path
@@ -19,6 +18,7 @@ from hypothesis import strategies as st
 
 from ocmconsole.server import addresses, proxy
 from ocmconsole.server.proxy import BAD_CERTIFICATE, Client, Proxies
+from tests import preloaded
 from tests.serving.conftest import Serve
 
 pytestmark = pytest.mark.contract("W30")
@@ -102,13 +102,10 @@ def test_no_view_ever_sees_what_proxies_say(seen: Client) -> None:
 def test_settings_that_protect_nothing_stop_the_start(tmp_path: Path, settings: dict[str, str], why: str) -> None:
     said = {f"OCMCONSOLE_{name}": value for name, value in settings.items()}
     environment = {name: value for name, value in os.environ.items() if not name.startswith("OCMCONSOLE_")}
-    done = subprocess.run(
+    done = preloaded.run(
         [sys.executable, "manage.py", "check"],
         cwd=ROOT,
         env=environment | {"OCMCONSOLE_HOME": str(tmp_path), **said},
-        capture_output=True,
-        text=True,
-        check=False,
     )
     assert done.returncode == 1
     assert why in done.stderr
