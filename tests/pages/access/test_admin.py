@@ -11,12 +11,15 @@ import pytest
 from django.apps import apps
 from django.contrib import admin
 from django.contrib.auth.models import Group, Permission, User
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from clusters.addons.addon_kinds import MANIFEST_WORK
 from clusters.models import ManagedCluster, Silence
 from ocmconsole.core.models import BootstrapToken
-from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.kubeapi.models import AuditEvent, BulkJob
 from registration import hub_setup
 from registration.models import ApprovalPolicy, HubAddress, IssuedCertificate
 from tests import factories as make
@@ -24,6 +27,8 @@ from tests.actors import ROOT, grow_old, signed_in
 from tests.pages.access.admin_site import CLUSTERS, LISTS, text
 
 pytestmark = pytest.mark.django_db
+
+MOST_QUESTIONS = 16  # of a page with a list
 
 # Models without a list of their own, by the reason.
 NOT_LISTED = {
@@ -110,6 +115,29 @@ def test_a_status_narrows_the_list(root: Client, fleet: None) -> None:
     shown = text(root, f"{CLUSTERS}?status=needs-review")
     assert "asks-1" in shown
     assert "web-1" not in shown
+
+
+def test_a_list_asks_as_much_for_one_row_as_for_many(root: Client, records: None) -> None:
+    for path in LISTS:
+        text(root, path)  # what a process asks once
+    few = {path: questions(root, path) for path in LISTS}
+    assert {path: count for path, count in few.items() if count > MOST_QUESTIONS} == {}
+    for number in range(4):
+        make.cluster(f"more-{number}")
+        make.namespace(f"space-{number}")
+        make.certificate(f"more-{number}", f"{number}" * 64, begins=timezone.now(), ends=timezone.now(), serial="1")
+        BulkJob.objects.create(person=User.objects.get(username="boss"), act="clusters.label", created=timezone.now())
+        User.objects.create_user(f"person-{number}")
+    make.settle()
+    text(root, CLUSTERS)
+    many = {path: questions(root, path) for path in LISTS}
+    assert {path: (few[path], many[path]) for path in LISTS if many[path] > few[path]} == {}
+
+
+def questions(client: Client, path: str) -> int:
+    with CaptureQueriesContext(connection) as asked:
+        text(client, path)
+    return len(asked)
 
 
 @pytest.mark.parametrize("path", ["?status=nonsense", "?created__year=abc", "?p=99999", "?wire__contains=x"])
