@@ -109,6 +109,7 @@ class TLSObject:
         self._room = LARGEST_HANDSHAKE  # bytes that the handshake may still use
         self._is_open = False
         self._owes = True  # OpenSSL may have something to say besides what it was given to send
+        self._has_more = True  # OpenSSL may have read more than was asked for
         self._records = bytearray()  # what came and OpenSSL was not given yet
 
     @property
@@ -146,17 +147,19 @@ class TLSObject:
 
     def read(self, length: int = 1024, buffer: Any = None) -> bytes | int:
         """At the end of the stream: nothing. Raises SSLWantReadError, SSLError."""
-        if not self._tls.pending():
+        if not (self._has_more and self._tls.pending()):
             self._feed()
         try:
             if buffer is not None:
                 return int(self._step(self._tls.recv_into, buffer, length))
-            return bytes(self._step(self._tls.recv, min(length, RECORD)))
+            data = bytes(self._step(self._tls.recv, length := min(length, RECORD)))
         except SSL.ZeroReturnError:
             return b"" if buffer is None else 0
         finally:
             if self._owes:  # alerts, and the answer to a KeyUpdate; a record of data is owed nothing
                 self._flush()
+        self._has_more = len(data) == length  # it reads of one record at a time
+        return data
 
     def write(self, data: Any) -> int:
         """Raises SSLWantReadError, SSLError."""
@@ -176,7 +179,7 @@ class TLSObject:
     def pending(self) -> int:
         """Bytes that can be read without another byte from the network; uvloop does not read when there are none."""
         self._fetch()
-        return self._tls.pending() or self._next_record()
+        return (self._has_more and self._tls.pending()) or self._next_record()
 
     def getpeercert(self, binary_form: bool = False) -> Any:  # noqa: FBT001, FBT002 - ssl's signature
         return self.certificate if binary_form else {}
@@ -212,6 +215,7 @@ class TLSObject:
         One at a time, so that ``pending`` knows what is left: nobody can ask OpenSSL what it has not looked at.
         """
         self._fetch()
+        self._has_more = True
         if size := self._next_record():
             if not self._is_open:
                 self._room -= size

@@ -165,7 +165,7 @@ def described(certificate: x509.Certificate) -> Certificate:
             common_name=subject.common_name,
             organizations=subject.organizations,
             serial=f"{certificate.serial_number:x}",
-            fingerprint=certificate.fingerprint(hashes.SHA256()).hex(),
+            fingerprint=hashlib.sha256(certificate.public_bytes(serialization.Encoding.DER)).hexdigest(),
             not_before=certificate.not_valid_before_utc,
             not_after=certificate.not_valid_after_utc,
             key_fingerprint=fingerprint_of(certificate.public_key()),
