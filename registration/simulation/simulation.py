@@ -163,11 +163,11 @@ class Simulation:
         """An admin who lets in whatever of this fleet asks, over the API."""
         api = Api(self.admin, AgentClock())
         turns = asyncio.Semaphore(ADMITTING)
-        done: set[str] = set()
+        begun: dict[str, Doc] = {}  # requests that are approved, and their cluster not accepted: that was refused
         try:
             while True:
-                waiting = [each for each in await self._waiting(api) if each["metadata"]["name"] not in done]
-                await asyncio.gather(*(self._let_in(api, turns, each, done) for each in waiting))
+                waiting = {each["metadata"]["name"]: each for each in await self._waiting(api)} | begun
+                await asyncio.gather(*(self._let_in(api, turns, each, begun) for each in waiting.values()))
                 await asyncio.sleep(LOOK)
         finally:
             await api.close()
@@ -190,18 +190,19 @@ class Simulation:
             if not (each.get("status") or {}).get("conditions") and each["metadata"]["name"].startswith(prefix)
         ]
 
-    async def _let_in(self, api: Api, turns: asyncio.Semaphore, request: Doc, done: set[str]) -> None:
+    async def _let_in(self, api: Api, turns: asyncio.Semaphore, request: Doc, begun: dict[str, Doc]) -> None:
         name = request["metadata"]["name"]
         cluster = name.rpartition("-")[0]
         approved = {"type": "Approved", "status": "True", "reason": "Simulated", "message": "a simulated fleet"}
         async with turns:
             try:
-                await api.replace(f"{REQUESTS}/{name}/approval", {**request, "status": {"conditions": [approved]}})
+                if name not in begun:
+                    await api.replace(f"{REQUESTS}/{name}/approval", {**request, "status": {"conditions": [approved]}})
+                    begun[name] = request
                 await api.patch(f"{CLUSTERS}/{cluster}", {"spec": {ACCEPTS_CLIENT: True}})
+                del begun[name]
             except HubError as error:
                 self.report.refusals[f"admin: {error}"] += 1
-            else:
-                done.add(name)
 
     # ---------------------------------------------------------------------------------------------------------- living
 

@@ -100,30 +100,32 @@ def main() -> None:
     django.setup()
     wanted = os.environ.get("FAULTS", "").lower()
     faults = [fault for fault in FAULTS if wanted in fault.title.lower()]
-    began, rows = time.monotonic(), list[Row]()
+    began, rows, loads = time.monotonic(), list[Row](), list[float]()
     try:
         with served() as site, fleet(site):
             _say(f"{time.monotonic() - began:5.0f} s  {CLUSTERS} agents are at work")
             for number, fault in enumerate(faults):
                 row = tried(site, fault, number)
                 rows.append(row)
+                loads.append(os.getloadavg()[0])
                 _say(f"{time.monotonic() - began:5.0f} s  {row.line()}")
                 for flaw in (*(f"{count} x {cause}" for cause, count in row.again.items()), *row.lost, *row.wrong):
                     _say(f"         {flaw}")
     except network.NotPermitted as error:
         sys.exit(f"faults need network namespaces, which this machine does not permit: {error}")
     if not wanted:
-        _write(rows, time.monotonic() - began)
+        _write(rows, loads, time.monotonic() - began)
     if any(row.lost or row.wrong or row.recovered >= LONGEST_SECONDS for row in rows):
         sys.exit("something was lost, wrong or did not recover")
 
 
-def _write(rows: list[Row], took: float) -> None:
+def _write(rows: list[Row], loads: list[float], took: float) -> None:
     head = HEAD.format(clusters=CLUSTERS, lease=LEASE_SECONDS, writers=WRITERS, watchers=WATCHERS)
     columns = "fault", "lasted", "repeated", "slowest write", "recovered", "joined", "lost", "wrong"
     lines = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}", *(row.line() for row in rows)]
     when = (
-        f"\nOn {datetime.now(UTC):%Y-%m-%d}, a shared machine of {os.cpu_count()} cores, in {took / 60:.0f} minutes.\n"
+        f"\nOn {datetime.now(UTC):%Y-%m-%d}, a shared machine of {os.cpu_count()} cores, in {took / 60:.0f} minutes; "
+        f"its load, with other work, was {min(loads):.0f} to {max(loads):.0f} after the faults.\n"
     )
     TABLE.write_text("\n".join([head, *lines]) + "\n" + LEFT_OUT + when)
 
