@@ -12,7 +12,7 @@ import asyncio
 import hashlib
 import math
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -146,6 +146,9 @@ class CallerAccount:
             return 0.0
         self.cpu.refill(rate, CPU_CREDIT * self.times, now)
         return max(0.0, -self.cpu.level / rate)
+
+    def end_watch(self) -> None:
+        self.watches -= 1
 
     def spend(self, seconds: float) -> None:
         self.cpu.level = max(self.cpu.level - seconds, -CPU_DEBT * self.times)
@@ -326,12 +329,17 @@ class Visit:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Count an open stream. Raises HeldBackError."""
-        self.callers.check_watch(self.payer)
-        self.payer.watches += 1
+        ended = self.watch()
         try:
             yield
         finally:
-            self.payer.watches -= 1
+            ended()
+
+    def watch(self) -> Callable[[], None]:
+        """As ``watching``, until what is returned is called, once."""
+        self.callers.check_watch(self.payer)
+        self.payer.watches += 1
+        return self.payer.end_watch
 
 
 def _count(account: CallerAccount, now: float) -> int:

@@ -6,9 +6,10 @@ A watch is noted while its stream runs (``streams.Stream.events``). Other proces
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -35,12 +36,18 @@ def noted(scope: WatchScope, watcher: Watcher | None) -> Iterator[None]:
     if watcher is None:
         yield
         return
-    number = next(_numbers)
-    _open[number] = scope, watcher
+    forget = note(scope, watcher)
     try:
         yield
     finally:
-        del _open[number]
+        forget()
+
+
+def note(scope: WatchScope, watcher: Watcher) -> Callable[[], object]:
+    """As ``noted``, until what is returned is called."""
+    number = next(_numbers)
+    _open[number] = scope, watcher
+    return partial(_open.pop, number)
 
 
 def watchers_of(kind: Kind, docs: Sequence[Doc]) -> list[Watcher]:

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
@@ -53,10 +53,14 @@ class Wire(Protocol):
 
 
 class WaitingStream:
-    """One watch. ``held`` is closed with it. ``until``, in seconds since the epoch, is when its credential ends."""
+    """One watch. What is in ``held`` is called when it ends, the last first.
 
-    def __init__(self, stream: Stream, held: ExitStack, until: float) -> None:
-        self.stream, self.held, self.until = stream, held, until
+    ``until``, in seconds since the epoch, is when its credential ends.
+    """
+
+    def __init__(self, stream: Stream, until: float) -> None:
+        self.stream, self.until = stream, until
+        self.held: list[Callable[[], object]] = []
         self.ends = monotonic() + streams.lasting(stream)
         self.checked = self.marked = monotonic()
         self.wire: Wire | None = None
@@ -65,8 +69,11 @@ class WaitingStream:
         self.is_over = False
 
     @classmethod
-    def begin(cls, stream: Stream, held: ExitStack, until: float) -> WaitingStream | None:
-        """Subscribed from its revision on; None, and nothing done, where something is due before what comes."""
+    def begin(cls, stream: Stream, until: float) -> WaitingStream | None:
+        """Subscribed from its revision on, until it is released or over.
+
+        None, and nothing done, where something is due before what comes.
+        """
         followed, standing, named = (
             follower.follower(),
             stream.standing,
@@ -82,10 +89,15 @@ class WaitingStream:
             followed.forget(listener)
             return None
         stream.position, stream.listener = named, listener
-        waiting = cls(stream, held, until)
-        held.callback(followed.forget, listener)
-        held.enter_context(open_watches.noted(stream.scope, stream.watcher))
+        waiting = cls(stream, until)
+        waiting.held.append(partial(followed.forget, listener))
+        if stream.watcher is not None:
+            waiting.held.append(open_watches.note(stream.scope, stream.watcher))
         return waiting
+
+    def release(self) -> None:
+        while self.held:
+            self.held.pop()()
 
     def start(self, wire: Wire) -> None:
         """The head was sent."""
@@ -204,7 +216,7 @@ class WaitingStream:
         self.is_over, self.wire = True, None
         if self.timer is not None:
             self.timer.cancel()
-        self.held.close()
+        self.release()
         # Nothing of it waits for a look at garbage: hundreds end each second.
         stream, self.stream.sink = self.stream, None
         if stream.listener is not None:

@@ -12,7 +12,7 @@ agent's request is counted, charged and remembered here. Called by ``request_thr
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
+from functools import partial
 from http import HTTPStatus
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
@@ -189,20 +189,22 @@ class _Direct:
         name = visit.payer.name or self.agent.actor.user
         watcher = Watcher(name, watch.program, clock.now())
         stream = streams.Stream(watch.scope, may_go_on, judged=standing.rights, standing=standing, watcher=watcher)
-        with ExitStack() as held:
-            waiting = WaitingStream.begin(stream, held, self.agent.until)
-            if waiting is None:
-                return False
+        waiting, is_begun = WaitingStream.begin(stream, self.agent.until), False
+        if waiting is None:
+            return False
+        try:
             settle(self.answers.leases, visit, self.digest, self.agent)
-            try:
-                held.enter_context(visit.watching())
-            except request_limits.HeldBackError:
-                return False
-            if not self.wire.begin(watch_path.HEADERS, waiting.gone):
-                return False
-            self.answers.ends[waiting] = waiting.end
-            held.callback(self.answers.ends.pop, waiting, None)
-            waiting.held = held.pop_all()
+            waiting.held.append(visit.watch())
+            is_begun = self.wire.begin(watch_path.HEADERS, waiting.gone)
+        except request_limits.HeldBackError:
+            return False
+        finally:
+            if not is_begun:
+                waiting.release()
+        if not is_begun:
+            return False
+        self.answers.ends[waiting] = waiting.end
+        waiting.held.append(partial(self.answers.ends.pop, waiting, None))
         self._is_good("GET")
         waiting.start(self.wire)
         return True
