@@ -32,7 +32,7 @@ started again after a second, as systemd does, and the primary's place is given 
 repetitions. *Recovered*: from the end of the fault until both servers are ready and every writer has written again; *joined* likewise for the clusters that began to join in it.
 """
 LEFT_OUT = """
-Packets are lost in a relay of our own: this kernel has no netem. A slow disk is PostgreSQL's `commit_delay`, as device mapper is not there either. Clocks are wrong for one process, not for a machine. Not tried: partitions in which PostgreSQL has two primaries, which its manager must exclude; a full disk of a
+Packets are lost in a relay of our own: this kernel has no netem. A slow disk is PostgreSQL's `commit_delay`, as device mapper is not there either. Clocks are wrong for one process, not for a machine. Not tried: a server whose clock is behind; partitions in which PostgreSQL has two primaries, which its manager must exclude; a full disk of a
 server's home.
 """
 
