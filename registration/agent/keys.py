@@ -21,6 +21,7 @@ from .client.api import load_pair
 CONFIGURATION = Path(__file__).with_name("openssl.cnf")
 PREFIX = "system:open-cluster-management:"
 MANAGED_CLUSTERS = f"{PREFIX}managed-clusters"
+ESCAPED = re.compile(r"\\(.)")  # RFC 2253
 PEM_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\n?", re.DOTALL)
 
 
@@ -109,7 +110,8 @@ class OpenSSL:
         certificates = PEM_CERTIFICATE.findall(chain)
         if not certificates:
             raise KeyToolError("there is no certificate")
-        options = ["x509", "-noout", "-startdate", "-enddate", "-subject", "-nameopt", "sep_multiline,sname,utf8"]
+        names = ["-subject", "-nameopt", "sep_multiline,sname,utf8,esc_2253"]
+        options = ["x509", "-noout", "-startdate", "-enddate", *names]
         read = [_parsed(await self._run(*options, stdin=each)) for each in certificates]
         return ClientCertificate(read[0].subject, max(each.not_before for each in read), min(e.not_after for e in read))
 
@@ -137,15 +139,20 @@ def _escaped(value: str) -> str:
 
 
 def _parsed(text: str) -> ClientCertificate:
-    """Output of ``openssl x509``: lines of dates, then the subject, one attribute a line."""
+    """Output of ``openssl x509``: lines of dates, then the subject, a set of attributes a line.
+
+    Go, and so kube-controller-manager, writes all organizations into one set; others write a set for each.
+    """
     dates: dict[str, datetime] = {}
     names: dict[str, list[str]] = {}
     for line in text.splitlines():
         name, _, value = line.strip().partition("=")
         if name in {"notBefore", "notAfter"}:
             dates[name] = datetime.fromtimestamp(ssl.cert_time_to_seconds(value), UTC)
-        else:
-            names.setdefault(name, []).append(value)
+            continue
+        for attribute in line.strip().split(" + "):  # a plus sign in a value is escaped
+            name, _, value = attribute.partition("=")
+            names.setdefault(name, []).append(ESCAPED.sub(r"\1", value))
     subject = AgentSubject(_first(names.get("CN", [])), frozenset(names.get("O", [])), frozenset(names.get("OU", [])))
     try:
         return ClientCertificate(subject, dates["notBefore"], dates["notAfter"])

@@ -160,6 +160,26 @@ def test_a_chain_says_its_first_subject_and_the_time_in_which_all_of_it_is_valid
     assert abs(said.not_after - datetime.now(UTC) - timedelta(days=5)) < timedelta(minutes=1)
 
 
+@pytest.mark.contract("G3", "G25")
+@pytest.mark.parametrize("name", ["c1", 'odd + O=c1, "q" <a>;\\ #'], ids=["plain", "odd"])
+def test_groups_are_read_one_by_one_from_a_certificate_that_go_made(name: str) -> None:
+    """Go writes all organizations into one set; a renewal is asked for with the groups that were read."""
+    groups = [f"system:open-cluster-management:{name}", MANAGED_CLUSTERS]
+    certificate = asyncio.run(OpenSSL().read_chain(signed_by_go(f"{groups[0]}:abcde", groups)))
+    assert certificate.subject == AgentSubject(f"{groups[0]}:abcde", frozenset(groups))
+
+
+def signed_by_go(common_name: str, organizations: list[str]) -> str:
+    """A certificate with the subject as kube-controller-manager writes it."""
+    several = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, each) for each in organizations]
+    one = [x509.NameAttribute(NameOID.COMMON_NAME, common_name)]
+    subject = x509.Name([x509.RelativeDistinguishedName(several), x509.RelativeDistinguishedName(one)])
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
+    made = x509.CertificateBuilder().subject_name(subject).issuer_name(subject).public_key(key.public_key())
+    made = made.serial_number(1).not_valid_before(now).not_valid_after(now + timedelta(days=1))
+    return made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()
+
+
 def test_openssl_ends_with_the_task_that_waits_for_it(tmp_path: Path) -> None:
     program, pid = tmp_path / "openssl", tmp_path / "pid"
     program.write_text(f"#!/bin/sh\necho $$ > {pid}.new && mv {pid}.new {pid} && exec sleep 60\n")
