@@ -63,7 +63,29 @@ class ManagedCluster(Resource):
             *Resource.Meta.constraints,
             models.UniqueConstraint(fields=["name"], name="clusters_managedcluster_name"),
         ]
-        indexes = [models.Index(fields=["accepted", "available"])]
+        indexes = [
+            models.Index(fields=["accepted", "available"]),
+            # What says that a cluster is as usual (``fleet_counts.USUAL``), with what pages count clusters by: without
+            # reading a row, which is as long as its document.
+            models.Index(
+                fields=[
+                    "available", "hub_accepts_client", "joined", "in_maintenance", "clock_synced", "deleted_at",
+                    "clusterset", "kubernetes_version", "available_since", "name", "uid",
+                ],
+                name="clusters_cluster_usual",
+            ),
+            models.Index(
+                name="clusters_cluster_outside", fields=["name"], condition=models.Q(hub_accepts_client=False)
+            ),
+            models.Index(
+                name="clusters_cluster_removed", fields=["deleted_at"], condition=models.Q(deleted_at__isnull=False)
+            ),
+            models.Index(fields=["lease_duration_seconds"], name="clusters_cluster_lease"),
+            # Orders of the list.
+            models.Index(fields=["available_since", "name"], name="clusters_cluster_since"),
+            models.Index(fields=["created", "name"], name="clusters_cluster_age"),
+            models.Index(fields=["kubernetes_order", "name"], name="clusters_cluster_version"),
+        ]  # fmt: skip
 
 
 class ManagedClusterUserPermission(UserObjectPermissionBase):
@@ -181,6 +203,14 @@ class ClusterFacts(models.Model):
 
     class Meta:
         verbose_name_plural = "cluster facts"
+        indexes = [
+            models.Index(fields=["certificate_not_after", "cluster"], name="clusters_facts_ends"),
+            models.Index(
+                fields=["certificate_revoked_at"],
+                condition=models.Q(certificate_revoked_at__isnull=False),
+                name="clusters_facts_revoked",
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.cluster} {self.decision}".rstrip()

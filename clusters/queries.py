@@ -76,7 +76,8 @@ def named_sets(actor: Actor) -> list[NamedSet]:
 def clusters_for(actor: Actor) -> QuerySet[Any]:
     """Clusters the actor may see in the console (D16), in the order of their names."""
     visible = request_cache.cached(("clusters seen", actor.user, actor.groups), lambda: _visible(actor))
-    return ManagedCluster.objects.filter(visible).order_by("name")
+    rows = ManagedCluster.objects.order_by("name")
+    return rows if visible == EVERYTHING else rows.filter(visible)  # a condition of no use costs an index its use
 
 
 def _visible(actor: Actor) -> Q:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
-from django.db.models import Max, OuterRef, Q, Subquery
+from django.db.models import Exists, Max, OuterRef, Subquery
 
 from clusters import queries as clusters
 from clusters.kinds import MANAGED_CLUSTER
-from clusters.models import ClusterFacts
+from clusters.models import ClusterFacts, ManagedCluster
 from ocmconsole.core.models import Namespace
 from ocmconsole.kubeapi import clock, request_cache
 from ocmconsole.kubeapi.models import AuditEvent
@@ -169,23 +169,25 @@ def _waiting(actor: Actor) -> dict[str, Waiting]:
     pending = CertificateSigningRequest.objects.filter(state=State.PENDING, addon="", signer=agent_names.SIGNER)
     pending = pending.exclude(cluster="").order_by()
     newest = pending.filter(cluster=OuterRef("name")).values("cluster").annotate(newest=Max("created")).values("newest")
-    declined = ClusterFacts.objects.exclude(decision="").values("cluster")
-    turned_away = Decline.objects.filter(lifted_at=None).values("cluster")
-    undecided = Q(hub_accepts_client=False, deleted_at=None) & ~Q(name__in=declined) & ~Q(name__in=turned_away)
-    visible = clusters.clusters_for(actor).filter(undecided | Q(name__in=pending.values("cluster"))).order_by()
+    # Asked of each cluster that is outside: a list of all decisions would be as long as the fleet.
+    decided = Exists(ClusterFacts.objects.filter(cluster=OuterRef("name")).exclude(decision=""))
+    turned_away = Exists(Decline.objects.filter(cluster=OuterRef("name"), lifted_at=None))
+    undecided = ManagedCluster.objects.filter(~decided, ~turned_away, hub_accepts_client=False, deleted_at=None)
+    names = undecided.values("name").union(pending.values("cluster"))
+    visible = clusters.clusters_for(actor).filter(name__in=names).order_by()
     found: dict[str, Waiting] = {}
     accepted = set()
     for name, created, accepts, asked in visible.annotate(asked=Subquery(newest)).values_list(*READ_OF_CLUSTERS):
         found[name] = Waiting(created, asked)
         if accepts:
             accepted.add(name)
-    names = (found.keys() - accepted) | _of_accepted(accepted)
+    wait = (found.keys() - accepted) | _of_accepted(accepted)
     if clusters.sees_all(actor):
         for name, asked in pending.values_list("cluster").annotate(Max("created")):
             if name not in found:
                 found[name] = Waiting(None, asked)
-                names.add(name)
-    return {name: found[name] for name in sorted(names)}
+                wait.add(name)
+    return {name: found[name] for name in sorted(wait)}
 
 
 def _of_accepted(accepted: set[str]) -> set[str]:

@@ -77,6 +77,8 @@ def claim(clusters: QuerySet[Any], name: str) -> Distribution:
 
 
 def _claims(clusters: QuerySet[Any]) -> QuerySet[Any]:
+    if not clusters.query.where:  # all of them
+        return ReportedClaim.objects.order_by()
     return ReportedClaim.objects.filter(cluster__in=clusters.order_by().values("pk")).order_by()
 
 

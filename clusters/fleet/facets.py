@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
+from itertools import repeat
 from operator import and_
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +18,7 @@ from django.db.models import Case, CharField, Count, Q, Value, When
 
 from clusters import kinds
 from clusters.fleet.filters import BUCKETS, FACETS, NO_SET, Filters
-from clusters.health import status_sql
+from clusters.health import fleet_counts, status_sql
 from clusters.health.certificate_expiry import ExpiryBucket
 from clusters.health.status import Word
 from ocmconsole.kubeapi.storage.selector_sql import EVERYTHING
@@ -25,6 +26,8 @@ from ocmconsole.kubeapi.storage.selector_sql import EVERYTHING
 if TYPE_CHECKING:
     from clusters.fleet.listing import Listing
 
+# What clusters of a group have in common.
+ALIKE = ("rank", "clusterset", "kubernetes_version", "bucket", "in_sets", "narrowed")
 MOST_SETS = 10  # chosen by labels, each with a count of its own
 
 
@@ -124,25 +127,41 @@ def _added(pairs: Iterable[tuple[Any, int]]) -> Counter[Any]:
 
 
 def census(listing: Listing) -> Census:
-    """One statement over all that the actor may see."""
+    """One statement over all that the actor may see; of what is as usual only an index is read (``fleet_counts``)."""
     conditions = listing.conditions()
-    narrowing = reduce(and_, (each for name, each in conditions.items() if name not in FACETS), EVERYTHING)
+    narrowing = [each for name, each in conditions.items() if name not in FACETS]
     choosing = listing.choosing[:MOST_SETS]
-    rows = (
-        status_sql.with_word(listing.visible, listing.now)
-        .annotate(
-            bucket=Case(
-                *(When(each, then=Value(bucket)) for bucket, each in listing.buckets().items()),
-                output_field=CharField(),
-            ),
-            in_sets=_yes(conditions.get("set", EVERYTHING)),
-            narrowed=_yes(narrowing),
+    whens = [When(each, then=Value(bucket)) for bucket, each in listing.buckets().items()]
+    bucket, later = Case(*whens, output_field=CharField()), Value(ExpiryBucket.LATER.value, output_field=CharField())
+    usual = fleet_counts.usual_of(listing.visible)
+    unlike = usual.filter(name__in=fleet_counts.unlike_most(listing.now))
+    unusual = fleet_counts.unusual_of(listing.visible, listing.now)
+    parts = [
+        rows.annotate(
+            bucket=of,
+            is_unlike=is_unlike,
+            in_sets=_yes(conditions["set"]) if "set" in conditions else fleet_counts.YES,
+            narrowed=_yes(reduce(and_, narrowing)) if narrowing else fleet_counts.YES,
         )
-        .values_list("rank", "clusterset", "kubernetes_version", "bucket", "in_sets", "narrowed")
+        .order_by()
+        .values_list("is_usual", "is_unlike", *ALIKE)
         .annotate(
             size=Count("pk"), **{f"chosen_{n}": Count("pk", filter=each.condition()) for n, each in enumerate(choosing)}
         )
-    )
+        for rows, of, is_unlike in (
+            (usual, later, fleet_counts.NO),
+            (unlike, bucket, fleet_counts.YES),
+            (unusual, bucket, fleet_counts.NO),
+        )
+    ]
+    found: dict[tuple[Any, ...], list[int]] = {}
+    for is_usual, is_unlike, *row in parts[0].union(*parts[1:], all=True):
+        key, numbers = tuple(row[: len(ALIKE)]), row[len(ALIKE) :]
+        _add(found, key, numbers)
+        if is_unlike:  # was counted as one of later
+            _add(found, (*key[:3], later.value, *key[4:]), numbers, -1)
+        if is_usual:  # was counted as healthy
+            _add(found, (fleet_counts.HEALTHY, *key[1:]), numbers, -1)
     groups = [
         FacetGroup(
             status_sql.WORST_FIRST[rank],
@@ -154,9 +173,15 @@ def census(listing: Listing) -> Census:
             size,
             tuple(chosen),
         )
-        for rank, clusterset, version, bucket, in_sets, narrowed, size, *chosen in rows
+        for (rank, clusterset, version, bucket, in_sets, narrowed), (size, *chosen) in found.items()
+        if size
     ]
     return Census(listing.filters, groups, tuple(each.name for each in choosing))
+
+
+def _add(found: dict[tuple[Any, ...], list[int]], key: tuple[Any, ...], numbers: Iterable[int], sign: int = 1) -> None:
+    known = found.get(key, repeat(0))
+    found[key] = [old + sign * new for old, new in zip(known, numbers, strict=False)]
 
 
 def _yes(condition: Q) -> Any:

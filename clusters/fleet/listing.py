@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import reduce
 from operator import and_, or_
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.db.models import F, Prefetch, Q, Value
 from django.db.models.functions import Coalesce, NullIf
@@ -20,7 +20,7 @@ from django.db.models.lookups import In
 
 from clusters import queries
 from clusters.fleet.filters import NO_SET, SPANS, Filters
-from clusters.health import certificate_expiry, status_sql
+from clusters.health import certificate_expiry, fleet_counts, status_sql
 from clusters.health.certificate_expiry import ExpiryBucket
 from clusters.kinds import microseconds, parse_instant
 from clusters.models import ClusterTaint, ManagedCluster, ReportedClaim
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 PAGE = 50  # rows
 CHUNK = 1000  # of an export
+MINGLED = frozenset({"since"})  # orders in which parts of the list are no ranges
 BY_WORD = frozenset({"status", "for"})  # filters of what only ``status_sql.with_word`` knows
 # Stand for what is not known, so that it comes last in either direction.
 FIRST = datetime(1, 1, 2, tzinfo=UTC)
@@ -62,8 +63,13 @@ class Order:
     @property
     def place(self) -> Any:
         """The key of every row, known or not."""
+        return Coalesce(self.key, Value(self.unknown)) if self.key is not None else None
+
+    @property
+    def unknown(self) -> Any:
+        """The place of rows without one: the end."""
         limits = (FIRST, LAST) if self.is_time else (LEAST, MOST)
-        return Coalesce(self.key, Value(limits[0] if self.falls else limits[1])) if self.key is not None else None
+        return limits[0] if self.falls else limits[1]
 
     def columns(self, *, back: bool) -> list[str]:
         """What to order by. Names rise among equal keys; backwards everything turns round."""
@@ -122,11 +128,38 @@ class PageCursor:
         rises = order.falls is self.back
         if order.key is None:
             return Q(name__gt=self.name) if rises else Q(name__lt=self.name)
-        names = Q(name__lt=self.name) if self.back else Q(name__gt=self.name)
-        return (Q(place__gt=self.key) if rises else Q(place__lt=self.key)) | (Q(place=self.key) & names)
+        names = self.names_beyond()
+        if rises:  # in two parts, of which the first is a range of an index
+            return Q(place__gte=self.key) & (Q(place__gt=self.key) | names)
+        return Q(place__lte=self.key) & (Q(place__lt=self.key) | names)
+
+    def names_beyond(self) -> Q:
+        """Of rows with the same key."""
+        return Q(name__lt=self.name) if self.back else Q(name__gt=self.name)
 
 
 # ---------------------------------------------------------------- a page
+
+
+class Part(NamedTuple):
+    """Rows that an index has in the order of the list: by ``place``, or by name where all have the place ``same``."""
+
+    rows: QuerySet[Any]
+    place: Any = None
+    same: Any = None
+
+    def read(self, order: Order, cursor: PageCursor | None, size: int, *, back: bool) -> list[tuple[str, str, Any]]:
+        """Keys, names and places of so many rows beyond a cursor. One query."""
+        rows, columns = self.rows, order.columns(back=back)
+        if self.place is not None:
+            rows = rows.annotate(place=self.place)
+            rows = rows.filter(cursor.beyond(order)) if cursor is not None else rows
+            return list(rows.order_by(*columns).values_list("pk", "name", "place")[:size])
+        if cursor is not None and cursor.key == self.same:
+            rows = rows.filter(cursor.names_beyond() if order.key is not None else cursor.beyond(order))
+        elif cursor is not None and (self.same > cursor.key) is (order.falls is not back):
+            return []
+        return [(*row, self.same) for row in rows.order_by(columns[-1]).values_list("pk", "name")[:size]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,24 +185,63 @@ class Listing:
         self, order: Order, place: PageCursor | None = None, *, claims: Sequence[str] = (), size: int = PAGE
     ) -> ClusterPage:
         """Two statements for the rows, and one each for their taints and claims."""
-        rows = self._matching(by_word=order.by_word, by_beat=order.by_beat)
         back = place is not None and place.back
-        if order.place is not None:
-            rows = rows.annotate(place=order.place)
-        if place is not None:
-            rows = rows.filter(place.beyond(order))
-        columns = ("pk", "name") if order.key is None else ("pk", "name", "place")
-        found = list(rows.order_by(*order.columns(back=back)).values_list(*columns)[: size + 1])
+        found = self._found(order, place, size + 1, back=back)
         goes_on = len(found) > size
         found = found[:size][:: -1 if back else 1]
         if not found:
             return ClusterPage([])
-        before, after = (PageCursor(row[2] if len(row) > 2 else None, row[1]) for row in (found[0], found[-1]))  # noqa: PLR2004 - the third column
+        before, after = (PageCursor(at, name) for _, name, at in (found[0], found[-1]))
         return ClusterPage(
             self._observed([row[0] for row in found], claims),
             replace(before, back=True) if (goes_on if back else place is not None) else None,
             after if back or goes_on else None,
         )
+
+    def _found(self, order: Order, place: PageCursor | None, size: int, *, back: bool) -> list[tuple[str, str, Any]]:
+        """So many rows of all parts, in their common order."""
+        parts, found = self._parts(order), list[tuple[str, str, Any]]()
+        follow = order.name not in MINGLED
+        for part in reversed(parts) if back else parts:
+            if not follow or len(found) < size:
+                found += part.read(order, place, size, back=back)
+        if len(parts) > 1:
+            found.sort(key=lambda row: row[1], reverse=back)
+            found.sort(key=lambda row: row[2], reverse=order.falls is not back)
+        return found[:size]
+
+    def _parts(self, order: Order) -> list[Part]:
+        """What is asked for, as parts that follow each other in the order, or are MINGLED in it."""
+        if order.by_word:
+            return self._parts_by_word(order)
+        rows = self._matching(by_word=False, by_beat=order.by_beat)
+        if order.name == "certificate":
+            none = Q(facts__certificate_not_after=None)
+            return [Part(rows.filter(~none), order.key), Part(rows.filter(none), same=order.unknown)]
+        if order.name == "version":
+            known, unknown = rows.filter(kubernetes_order__gt=0), rows.filter(kubernetes_order=0)
+            return [Part(known, F("kubernetes_order")), Part(unknown, same=order.unknown)]
+        return [Part(rows, order.key if order.name == "age" else order.place)]
+
+    def _parts_by_word(self, order: Order) -> list[Part]:
+        """Those that may not be healthy; and the rest, by an index, until there are enough."""
+        conditions = self.conditions().values()
+        healthy = Q(rank=fleet_counts.HEALTHY)  # no condition that an index of its own has: the order is to have one
+        if order.is_time:
+            healthy &= Q(available_since__isnull=False)
+        unusual = fleet_counts.unusual_of(self.visible, self.now).filter(~healthy, *conditions)
+        rest = status_sql.with_word(self.visible, self.now).filter(healthy, *conditions)
+        if order.is_time:
+            parts = [Part(unusual, order.place), Part(rest, F("available_since"))]
+        else:
+            parts = [Part(unusual, order.key), Part(rest, same=fleet_counts.HEALTHY)]
+        if self._lacks_healthy():
+            return parts[:1]
+        return parts[:: -1 if order.falls and not order.is_time else 1]
+
+    def _lacks_healthy(self) -> bool:
+        """Whether states are asked for, and none of them is Healthy."""
+        return bool(self.filters.of("status")) and fleet_counts.HEALTHY not in self.filters.ranks()
 
     def everything(self, claims: Sequence[str] = ()) -> Iterator[Observed]:
         """Every row by name, a chunk in memory at a time."""
@@ -206,7 +278,9 @@ class Listing:
     def _matching(self, *, by_word: bool, by_beat: bool) -> QuerySet[Any]:
         conditions = self.conditions()
         rows = self.visible
-        if by_word or not BY_WORD.isdisjoint(conditions):
+        if self._lacks_healthy():
+            rows = fleet_counts.unusual_of(rows, self.now)
+        elif by_word or not BY_WORD.isdisjoint(conditions):
             rows = status_sql.with_word(rows, self.now)
         elif by_beat:
             rows = status_sql.with_heard(rows)

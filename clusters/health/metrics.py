@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django.db.models import Count
-
-from clusters.health import status_sql
+from clusters.health import fleet_counts, status_sql
 from clusters.models import ManagedCluster, Serving
 from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.health import metrics
@@ -20,10 +18,9 @@ if TYPE_CHECKING:
 @metrics.reads
 def clusters_by_state() -> Iterator[Metric]:
     family = metrics.GaugeMetricFamily("ocmconsole_clusters", "Clusters by their state.", labels=["state"])
-    rows = status_sql.with_word(ManagedCluster.objects.all(), clock.now()).order_by()
-    found = {status_sql.WORST_FIRST[row["rank"]]: row["n"] for row in rows.values("rank").annotate(n=Count("pk"))}
-    for word in status_sql.WORST_FIRST:
-        family.add_metric([word.value], found.get(word, 0))
+    found = fleet_counts.counted(ManagedCluster.objects.all(), clock.now())
+    for rank, word in enumerate(status_sql.WORST_FIRST):
+        family.add_metric([word.value], found[rank,])
     yield family
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db.models import Count, Q
 
+from clusters.health.fleet_counts import counted
 from clusters.health.status import Word
 from clusters.health.status_sql import WORST_FIRST, with_word
 
@@ -53,8 +54,7 @@ class Composition:
 
 def of_clusters(clusters: QuerySet[Any], now: datetime) -> Composition:
     """One query."""
-    rows = with_word(clusters, now).order_by().values("rank").annotate(count=Count("pk"))
-    return Composition.of({WORST_FIRST[row["rank"]]: row["count"] for row in rows})
+    return Composition.of({WORST_FIRST[rank]: count for (rank,), count in counted(clusters, now).items()})
 
 
 def of_any(clusters: QuerySet[Any], sets: Sequence[Membership], now: datetime) -> Composition:
@@ -72,15 +72,17 @@ def of_any(clusters: QuerySet[Any], sets: Sequence[Membership], now: datetime) -
 
 
 def of_sets(clusters: QuerySet[Any], sets: Sequence[Membership], now: datetime) -> dict[str, Composition]:
-    """By name of set: one query for all exclusive sets, and one for every twenty that choose by labels."""
+    """By name of set: one query for all exclusive sets and those of all, one for every twenty with selectors."""
     counts: dict[str, Counter[Word]] = defaultdict(Counter)
     states = with_word(clusters, now).order_by()
     exclusive = [each.name for each in sets if each.is_exclusive]
-    if exclusive:
-        rows = states.filter(clusterset__in=exclusive).values("clusterset", "rank").annotate(count=Count("pk"))
-        for row in rows:
-            counts[row["clusterset"]][WORST_FIRST[row["rank"]]] += row["count"]
-    choosing = [each for each in sets if not each.is_exclusive]
+    whole = [each.name for each in sets if each.takes_everything]
+    if exclusive or whole:
+        rows = clusters if whole else clusters.filter(clusterset__in=exclusive)
+        for (rank, clusterset), count in counted(rows, now, "clusterset").items():
+            for name in (*whole, *([clusterset] if clusterset in exclusive else ())):
+                counts[name][WORST_FIRST[rank]] += count
+    choosing = [each for each in sets if not (each.is_exclusive or each.takes_everything)]
     for first in range(0, len(choosing), SELECTORS_AT_ONCE):
         _count(counts, states, choosing[first : first + SELECTORS_AT_ONCE])
     return {each.name: Composition.of(counts[each.name]) for each in sets}

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from django.contrib.auth.decorators import login_required
-from django.db.models import Case, Count, DateField, Func, Min, SmallIntegerField, Sum, Value, When
+from django.db.models import Case, Count, DateField, Exists, Func, Min, OuterRef, SmallIntegerField, Sum, Value, When
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from clusters import queries as clusters
-from clusters.health import status_sql
+from clusters.health import fleet_counts, status_sql
 from clusters.health.status import Word, clock_time
-from clusters.models import ClusterFacts, FleetMinute, Transition
+from clusters.models import ClusterFacts, FleetMinute, ManagedCluster, Transition
 from ocmconsole.console import attention, first_steps
 from ocmconsole.core.models import Event
 from ocmconsole.core.tokens import tokens
@@ -109,32 +109,47 @@ class FleetCounts:
     @classmethod
     def of(cls, actor: Actor, now: datetime) -> FleetCounts:
         found = cls(clusters.clusters_for(actor), clusters.sees_all(actor))
-        ends = "facts__certificate_not_after__lt"
+        for (rank, version), count in fleet_counts.counted(found.visible, now, "kubernetes_version").items():
+            found.states[status_sql.WORST_FIRST[rank]] += count
+            found.versions[version] += count
+        found.buckets = found._days_left(now)
+        if found.states[Word.SILENT]:
+            found._find_silent(now)
+        return found
+
+    def _days_left(self, now: datetime) -> Counter[int]:
+        """Certificates that count; where all are seen, those of an index less those of no cluster and the revoked."""
+        ends = "certificate_not_after__lt"
         bucket = Case(
-            When(facts__certificate_not_after=None, then=Value(-1)),
-            When(facts__certificate_revoked_at__isnull=False, then=Value(-1)),
             *(When(**{ends: now + timedelta(days=limit)}, then=Value(index)) for index, limit in enumerate(LIMITS)),
             default=Value(len(LIMITS)),
             output_field=SmallIntegerField(),
         )
-        rows = status_sql.with_word(found.visible, now).annotate(bucket=bucket).order_by()
-        grouped = rows.values("rank", "bucket", "kubernetes_version", "clusterset").annotate(
-            n=Count("pk"), at=Min("since")
-        )
-        for row in grouped:
-            found.add(row)
+        issued = ClusterFacts.objects.filter(certificate_not_after__isnull=False)
+        names = ManagedCluster.objects.filter(name=OuterRef("cluster"))
+        if self.sees_all:
+            revoked = issued.filter(Exists(names), certificate_revoked_at__isnull=False)
+            parts = [(1, issued), (-1, issued.filter(~Exists(names))), (-1, revoked)]
+        else:
+            visible = self.visible.order_by().values("name")
+            parts = [(1, issued.filter(cluster__in=visible, certificate_revoked_at=None))]
+        first, *others = [
+            rows.annotate(bucket=bucket, sign=Value(sign))
+            .order_by()
+            .values_list("bucket", "sign")
+            .annotate(n=Count("pk"))
+            for sign, rows in parts
+        ]
+        found: Counter[int] = Counter()
+        for index, sign, count in first.union(*others, all=True) if others else first:
+            found[index] += sign * count
         return found
 
-    def add(self, row: dict[str, Any]) -> None:
-        count, word = row["n"], status_sql.WORST_FIRST[row["rank"]]
-        self.states[word] += count
-        self.versions[row["kubernetes_version"]] += count
-        if row["bucket"] >= 0:
-            self.buckets[row["bucket"]] += count
-        if word is Word.SILENT:
-            self.silent[row["clusterset"]] += count
-            known = self.silent_since.get(row["clusterset"], row["at"])
-            self.silent_since[row["clusterset"]] = min(known, row["at"])
+    def _find_silent(self, now: datetime) -> None:
+        rows = status_sql.with_word(self.visible.filter(available="Unknown"), now).order_by()
+        silent = rows.filter(rank=status_sql.RANKS[Word.SILENT]).values_list("clusterset")
+        for clusterset, count, since in silent.annotate(n=Count("pk"), at=Min("since")):
+            self.silent[clusterset], self.silent_since[clusterset] = count, since
 
     @property
     def total(self) -> int:
@@ -279,12 +294,12 @@ def availability(looked: Mapping[date, tuple[int, int]], now: datetime) -> list[
 
 def _decisions(visible: QuerySet[Any]) -> QuerySet[Any]:
     decided = ClusterFacts.objects.exclude(decision="").exclude(decided_at=None).order_by("-decided_at")
-    return decided.filter(cluster__in=visible.order_by().values("name"))[:RECENT]
+    return decided.filter(Exists(visible.order_by().filter(name=OuterRef("cluster"))))[:RECENT]  # of each until enough
 
 
 def _events(visible: QuerySet[Any]) -> list[dict[str, Any]]:
-    names = visible.order_by().values("name")
-    rows = Event.objects.filter(regarding_kind="ManagedCluster", regarding_name__in=names).order_by("-created")
+    there = Exists(visible.order_by().filter(name=OuterRef("regarding_name")))
+    rows = Event.objects.filter(there, regarding_kind="ManagedCluster").order_by("-created")
     return [
         {"cluster": row.regarding_name, "at": row.created, "reason": doc.get("reason", ""), "text": _text(doc)}
         for row in rows[:RECENT]

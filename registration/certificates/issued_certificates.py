@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Count, Exists, OuterRef, Q
+from django.db.models import Case, Count, Exists, OuterRef, Q, Value, When
 
 from clusters.cluster import related_events
 from clusters.health import certificate_expiry
@@ -24,6 +24,8 @@ from registration.models import AcceptedKey, CertificateSigningRequest, Decline,
 from registration.pki import agent_names
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from django.db.models import QuerySet
 
     from ocmconsole.kubeapi.access.actor import Actor
@@ -137,6 +139,9 @@ def of_clusters() -> QuerySet[Any]:
     return rows.annotate(in_use=Exists(counting), is_present=Exists(present))
 
 
+ALIKE = ("in_use", "is_present", "standing", "period")
+
+
 class CertificateBucket(StrEnum):
     """Each certificate is in exactly one expiry bucket; ``WEEK`` and ``MONTH`` narrow those in use."""
 
@@ -168,10 +173,35 @@ def bucket_conditions(now: datetime) -> dict[CertificateBucket, Q]:
 
 
 def count_by_bucket(rows: QuerySet[Any], now: datetime) -> dict[CertificateBucket, int]:
-    """How many of these rows are in each expiry bucket, in one query."""
-    asked = {f"n_{name}": Count("pk", filter=condition) for name, condition in bucket_conditions(now).items()}
-    found = rows.aggregate(**asked)
-    return {bucket: found[f"n_{bucket}"] for bucket in CertificateBucket}
+    """How many of these rows are in each expiry bucket, in one query that looks at cluster and facts of each once."""
+    ends = [now, now + certificate_expiry.WEEK, now + certificate_expiry.SOON]
+    period = Case(
+        *(When(not_after__lte=end, then=Value(number)) for number, end in enumerate(ends)), default=Value(len(ends))
+    )
+    standing = Case(When(revoked_at=None, then=Value(1)), default=Value(0))
+    sorts = rows.annotate(period=period, standing=standing).order_by()
+    found = dict.fromkeys(CertificateBucket, 0)
+    for in_use, is_present, is_standing, ends_in, count in sorts.values_list(*ALIKE).annotate(n=Count("pk")):
+        counting = in_use and is_present
+        for bucket in _buckets_of(counting=counting, is_present=is_present, is_standing=is_standing, ends=ends_in):
+            found[bucket] += count
+    return found
+
+
+def _buckets_of(*, counting: bool, is_present: bool, is_standing: bool, ends: int) -> Iterator[CertificateBucket]:
+    """As ``bucket_conditions``; ``ends`` counts the periods until the end: 0 is over."""
+    if not is_standing:
+        yield CertificateBucket.REVOKED
+    elif not ends:
+        yield CertificateBucket.ENDED if counting else CertificateBucket.OVER
+    elif counting:
+        yield CertificateBucket.IN_USE
+        if ends <= 1:
+            yield CertificateBucket.WEEK
+        if ends <= 2:  # noqa: PLR2004 - the second period
+            yield CertificateBucket.MONTH
+    else:
+        yield CertificateBucket.REPLACED if is_present else CertificateBucket.REMOVED
 
 
 def count_honoured(found: dict[CertificateBucket, int]) -> int:

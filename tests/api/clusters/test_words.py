@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,7 +14,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from clusters import queries
-from clusters.health import status_sql
+from clusters.health import fleet_counts, status_sql
 from clusters.health.status import Word
 from clusters.kinds import LEASE_NAME, microseconds
 from clusters.models import ClusterFacts, Lease, ManagedCluster
@@ -117,8 +118,10 @@ def told(clusters: list[tuple[dict[str, Any], dict[str, Any] | None, dict[str, A
         stated = [(row.name, status_sql.WORST_FIRST[row.rank], row.since) for row in rows]
         observed = queries.observe_clusters(ManagedCluster.objects.order_by("name"), NOW)
         pure = [(each.row.name, each.status.word, each.status.since) for each in observed]
+        counts = fleet_counts.counted(ManagedCluster.objects.all(), NOW)
         transaction.set_rollback(True)
     assert stated == pure
+    assert {status_sql.WORST_FIRST[rank]: n for (rank,), n in counts.items()} == Counter(word for _, word, _ in pure)
     return [word for _, word, _ in pure]
 
 
