@@ -22,8 +22,8 @@ from clusters import queries
 from clusters.fleet.filters import NO_SET, SPANS, Filters
 from clusters.health import certificate_expiry, fleet_counts, status_sql
 from clusters.health.certificate_expiry import ExpiryBucket
-from clusters.kinds import microseconds, parse_instant
-from clusters.models import ClusterTaint, ManagedCluster, ReportedClaim
+from clusters.kinds import LEASE_NAME, microseconds, parse_instant
+from clusters.models import ClusterTaint, Lease, ManagedCluster, ReportedClaim
 from ocmconsole.kubeapi.storage.selector_sql import NOTHING, LabelValue
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
 
 PAGE = 50  # rows
+NEAR = 500  # heartbeats that are looked at for a page in their order; of others a filter has left out too many
 CHUNK = 1000  # of an export
 MINGLED = frozenset({"since"})  # orders in which parts of the list are no ranges
 BY_WORD = frozenset({"status", "for"})  # filters of what only ``status_sql.with_word`` knows
@@ -141,7 +142,7 @@ class PageCursor:
 # ---------------------------------------------------------------- a page
 
 
-class Part(NamedTuple):
+class ListPart(NamedTuple):
     """Rows that an index has in the order of the list: by ``place``, or by name where all have the place ``same``."""
 
     rows: QuerySet[Any]
@@ -200,6 +201,10 @@ class Listing:
 
     def _found(self, order: Order, place: PageCursor | None, size: int, *, back: bool) -> list[tuple[str, str, Any]]:
         """So many rows of all parts, in their common order."""
+        if order.by_beat and (near := self._near_by_beat(order, place, back=back)) is not None:
+            found = ListPart(near, order.place).read(order, place, size, back=back)
+            if len(found) == size:
+                return found
         parts, found = self._parts(order), list[tuple[str, str, Any]]()
         follow = order.name not in MINGLED
         for part in reversed(parts) if back else parts:
@@ -210,20 +215,35 @@ class Listing:
             found.sort(key=lambda row: row[2], reverse=order.falls is not back)
         return found[:size]
 
-    def _parts(self, order: Order) -> list[Part]:
+    def _near_by_beat(self, order: Order, place: PageCursor | None, *, back: bool) -> QuerySet[Any] | None:
+        """Rows of the heartbeats that come next, more than a page has; None for a hub with fewer.
+
+        No index has them in order, which each heartbeat would have to keep; so one look at all leases finds a bound.
+        """
+        way, sign = ("gte", "") if order.falls is back else ("lte", "-")
+        beats = Lease.objects.filter(name=LEASE_NAME, skew__isnull=False, renew_time__isnull=False)
+        if place is not None:
+            beats = beats.filter(**{f"renew_time__{way}": place.key})
+        bound = beats.order_by(f"{sign}renew_time").values_list("renew_time", flat=True)[NEAR : NEAR + 1].first()
+        if bound is None:
+            return None
+        near = beats.filter(**{f"renew_time__{'gte' if way == 'lte' else 'lte'}": bound}).values("namespace")
+        return self._matching(by_word=False, by_beat=True).filter(name__in=near, heard__isnull=False)
+
+    def _parts(self, order: Order) -> list[ListPart]:
         """What is asked for, as parts that follow each other in the order, or are MINGLED in it."""
         if order.by_word:
             return self._parts_by_word(order)
         rows = self._matching(by_word=False, by_beat=order.by_beat)
         if order.name == "certificate":
             none = Q(facts__certificate_not_after=None)
-            return [Part(rows.filter(~none), order.key), Part(rows.filter(none), same=order.unknown)]
+            return [ListPart(rows.filter(~none), order.key), ListPart(rows.filter(none), same=order.unknown)]
         if order.name == "version":
             known, unknown = rows.filter(kubernetes_order__gt=0), rows.filter(kubernetes_order=0)
-            return [Part(known, F("kubernetes_order")), Part(unknown, same=order.unknown)]
-        return [Part(rows, order.key if order.name == "age" else order.place)]
+            return [ListPart(known, F("kubernetes_order")), ListPart(unknown, same=order.unknown)]
+        return [ListPart(rows, order.key if order.name == "age" else order.place)]
 
-    def _parts_by_word(self, order: Order) -> list[Part]:
+    def _parts_by_word(self, order: Order) -> list[ListPart]:
         """Those that may not be healthy; and the rest, by an index, until there are enough."""
         conditions = self.conditions().values()
         healthy = Q(rank=fleet_counts.HEALTHY)  # no condition that an index of its own has: the order is to have one
@@ -232,9 +252,9 @@ class Listing:
         unusual = fleet_counts.unusual_of(self.visible, self.now).filter(~healthy, *conditions)
         rest = status_sql.with_word(self.visible, self.now).filter(healthy, *conditions)
         if order.is_time:
-            parts = [Part(unusual, order.place), Part(rest, F("available_since"))]
+            parts = [ListPart(unusual, order.place), ListPart(rest, F("available_since"))]
         else:
-            parts = [Part(unusual, order.key), Part(rest, same=fleet_counts.HEALTHY)]
+            parts = [ListPart(unusual, order.key), ListPart(rest, same=fleet_counts.HEALTHY)]
         if self._lacks_healthy():
             return parts[:1]
         return parts[:: -1 if order.falls and not order.is_time else 1]

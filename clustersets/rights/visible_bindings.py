@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import Q
+from django.db.models import BooleanField, F, Func, Q
 
 from clusters.kinds import CLUSTER_LABEL, conditions_of
 from clustersets.kinds import MANAGED_CLUSTER_SET_BINDING
@@ -22,7 +22,9 @@ from ocmconsole.kubeapi.schema import conditions
 from ocmconsole.kubeapi.storage.selector_sql import EVERYTHING
 
 if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
     from django.db.models import QuerySet
+    from django.db.models.sql.compiler import SQLCompiler
 
     from ocmconsole.kubeapi.access.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
@@ -64,7 +66,21 @@ def namespaces_for(actor: Actor) -> QuerySet[Any]:
 
 def of_clusters() -> Q:
     """Namespaces that belong to the agents of a cluster: no set can be bound there (D4)."""
-    return Q(labels__has_key=CLUSTER_LABEL)
+    return Q(HasClusterLabel(F("labels")))
+
+
+class HasClusterLabel(Func):
+    """``labels__has_key`` with the label in the statement: SQLite takes the index of the rest for no parameter."""
+
+    output_field = BooleanField()
+
+    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: Any) -> Any:  # noqa: ARG002 - Django's signature
+        sql, parameters = compiler.compile(self.get_source_expressions()[0])
+        return f"(JSON_TYPE({sql}, '$.\"{CLUSTER_LABEL}\"') IS NOT NULL)", parameters
+
+    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: Any) -> Any:  # noqa: ARG002 - Django's signature
+        sql, parameters = compiler.compile(self.get_source_expressions()[0])
+        return f"({sql} ? '{CLUSTER_LABEL}')", parameters
 
 
 def bound_condition(doc: Doc) -> Doc:

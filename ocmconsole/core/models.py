@@ -20,7 +20,14 @@ class Namespace(Resource):
     phase = models.CharField(max_length=20, blank=True, default="")
 
     class Meta(Resource.Meta):
-        pass
+        indexes: ClassVar[list[models.Index]] = [
+            # Those of people, of which there are few beside one for each cluster.
+            models.Index(
+                fields=["name"],
+                name="corekinds_namespace_of_people",
+                condition=~models.Q(labels__has_key="open-cluster-management.io/cluster-name"),
+            ),
+        ]
 
 
 class Event(Resource):

@@ -65,7 +65,7 @@ def read_page(kind: Kind, *, namespace: str = "", selector: LabelSelector | None
     if deleting:
         rows = rows.filter(deleted_at__isnull=False)
     if after is not None:
-        rows = rows.filter(Q(namespace__gt=after.namespace) | Q(namespace=after.namespace, name__gt=after.name))
+        rows = rows.filter(_beyond(after, in_one=not kind.namespaced or namespace == after.namespace))
     limit = min(limit, LARGEST_PAGE)
     found, revision = _snapshot(rows, limit + 1 if limit else None)
     page = found[:limit] if limit else found
@@ -74,6 +74,13 @@ def read_page(kind: Kind, *, namespace: str = "", selector: LabelSelector | None
         return TextPage(_texts(kind, page), versions, revision)
     total = rows.count() - limit if selector is None or selector.is_empty else None
     return TextPage(_texts(kind, page), versions, revision, Key(*page[-1][:2]), total)
+
+
+def _beyond(after: Key, *, in_one: bool) -> Q:
+    """Rows behind the key, as a range of the index: what is before is not looked at. ``in_one``: of its namespace."""
+    if in_one:
+        return Q(namespace=after.namespace, name__gt=after.name)
+    return Q(namespace__gte=after.namespace) & (Q(namespace__gt=after.namespace) | Q(name__gt=after.name))
 
 
 def _texts(kind: Kind, found: Iterable[Any]) -> list[str]:

@@ -238,6 +238,14 @@ class TestOrder:
                 )
                 assert flat == known + sorted(set(found) - set(known))
 
+    @pytest.mark.parametrize("query", ["sort=heard", "sort=-heard", "sort=heard&status=healthy"])
+    def test_heartbeats_near_the_place_of_a_page_give_the_same_pages(
+        self, monkeypatch: pytest.MonkeyPatch, query: str
+    ) -> None:
+        whole = walk(query)
+        monkeypatch.setattr(listing, "NEAR", 60)
+        assert walk(query) == whole
+
     def test_a_page_goes_on_where_it_was_whatever_came_and_went(self, admin: Client) -> None:
         first = admin.get("/clusters/?sort=-age")
         seen, following = listed(first), first.context["next_url"]
