@@ -81,6 +81,7 @@ class ManagedCluster(Resource):
                 name="clusters_cluster_removed", fields=["deleted_at"], condition=models.Q(deleted_at__isnull=False)
             ),
             models.Index(fields=["lease_duration_seconds"], name="clusters_cluster_lease"),
+            models.Index(fields=["clusterset", "name"], name="clusters_cluster_of_set"),
             # Orders of the list.
             models.Index(fields=["available_since", "name"], name="clusters_cluster_since"),
             models.Index(fields=["created", "name"], name="clusters_cluster_age"),

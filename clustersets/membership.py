@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from django.db.models import Q
+
 from clusters.kinds import CLUSTERSET_LABEL, spec_of
 from clustersets.wire import BY_LABELS, EXCLUSIVE
 from ocmconsole.kubeapi.storage import selector_sql
 from ocmconsole.kubeapi.storage.selectors import NOTHING, LabelSelector, Operator, Requirement
 
 if TYPE_CHECKING:
-    from django.db.models import Q
-
     from ocmconsole.kubeapi.errors import Doc
 
 # A database refuses a condition that is too deep, and pages ask for several sets at once.
@@ -40,7 +40,9 @@ class Membership:
         return not self.problem and self.selector.matches(present)
 
     def condition(self) -> Q:
-        """The same for rows of clusters."""
+        """The same for rows of clusters, which have the label of exclusive sets as a column with an index."""
+        if self.is_exclusive:
+            return Q(clusterset=self.name)
         return selector_sql.NOTHING if self.problem else selector_sql.selector_condition(self.selector)
 
 

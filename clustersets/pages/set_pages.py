@@ -107,10 +107,11 @@ def _members(request: HttpRequest, actor: Actor, row: ManagedClusterSet, members
     now = clock.now()
     query, after = request.GET.get("q", "").strip(), request.GET.get("after", "")
     wanted = request.GET.get("status", "")
-    matching = members.filter(name__contains=query)
+    matching = members.filter(name__contains=query) if query else members
     if wanted in RANK_OF:
         matching = matching.filter(pk__in=with_word(members, now).filter(rank=RANK_OF[wanted]).values("pk"))
-    names = list(matching.filter(name__gt=after).values_list("name", flat=True)[: PAGE + 1])
+    behind = matching.filter(name__gt=after) if after else matching
+    names = list(behind.values_list("name", flat=True)[: PAGE + 1])
     shown = clusters.observe_clusters(clusters.clusters_for(actor).filter(name__in=names[:PAGE]), now)
     sets = _exclusive(actor)
     can_move = set_rights.removable(actor, [each.row for each in shown])
