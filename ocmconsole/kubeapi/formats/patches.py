@@ -144,14 +144,11 @@ class _JsonPatching:
 
     def _move(self, source: list[str], path: list[str]) -> None:
         if path == source:
-            self._member(path)
+            self._find(path)
         elif path[: len(source)] == source:
             _fails()
         else:
-            value = self._member(source)
-            if not self._is_absent(source):
-                self._take(source)
-            self._insert(path, value)
+            self._insert(path, self._take(source))
 
     def _copy(self, source: list[str]) -> Any:
         value = self._member(source)

@@ -69,12 +69,17 @@ class Sample:
 
     @property
     def stored_group(self) -> str:
-        """Events of both groups are core events underneath (W28), and are spoken of as such."""
+        """Events of both groups are core events underneath (W28). A kube-apiserver speaks of the group of the path."""
         return "" if self.plural == "events" else self.group
 
     @property
     def root(self) -> str:
         return f"/apis/{self.api_version}" if self.group else f"/api/{self.api_version}"
+
+    @property
+    def called(self) -> tuple[str, ...]:
+        """How refusals begin."""
+        return self.qualified, f"{self.plural}.{self.group}" if self.group else self.plural
 
     def path(self, namespace: str, name: str = "") -> str:
         place = f"{self.root}/namespaces/{self.place or namespace}" if self.namespaced else self.root
@@ -165,7 +170,7 @@ NAMESPACE = Sample(
     short=("ns",),
 )
 EVENT = Sample("v1", "events", "Event", {"involvedObject": {"kind": "ConfigMap", "name": "a", "namespace": "default"}, "reason": "Tested", "message": "one", "type": "Normal"}, {"message": "two"}, _EVENT_COLUMNS, created_by_put=True, place="default", short=("ev",))  # fmt: skip
-NEW_EVENT = Sample("events.k8s.io/v1", "events", "Event", {"regarding": {"kind": "ConfigMap", "name": "a", "namespace": "default"}, "reason": "Tested", "action": "Testing", "note": "one", "type": "Normal", "eventTime": NOW, "reportingController": "example.com/test", "reportingInstance": "test-0"}, {"note": "two"}, _EVENT_COLUMNS, created_by_put=True, place="default", short=("ev",))  # fmt: skip
+NEW_EVENT = Sample("events.k8s.io/v1", "events", "Event", {"regarding": {"kind": "ConfigMap", "name": "a", "namespace": "default"}, "reason": "Tested", "action": "Testing", "note": "one", "type": "Normal", "eventTime": NOW, "reportingController": "example.com/test", "reportingInstance": "test-0"}, {"series": {"count": 2, "lastObservedTime": NOW}}, _EVENT_COLUMNS, created_by_put=True, place="default", short=("ev",))  # fmt: skip
 LEASE = Sample("coordination.k8s.io/v1", "leases", "Lease", {"spec": {"holderIdentity": "a", "leaseDurationSeconds": 60, "renewTime": NOW}}, {"spec": {"holderIdentity": "b"}}, ("Name", "Holder", "Age"), unconditional=False, created_by_put=True, unknown="spec.zz")  # fmt: skip
 ROLE = Sample(RBAC, "roles", "Role", {"rules": _RULES}, {"rules": []}, ("Name", "Created At"), created_by_put=True)
 CLUSTER_ROLE = Sample(
