@@ -163,11 +163,9 @@ class Simulation:
         """An admin who lets in whatever of this fleet asks, over the API."""
         api = Api(self.admin, AgentClock())
         turns = asyncio.Semaphore(ADMITTING)
-        begun: dict[str, Doc] = {}  # requests that are approved, and their cluster not accepted: that was refused
         try:
             while True:
-                waiting = {each["metadata"]["name"]: each for each in await self._waiting(api)} | begun
-                await asyncio.gather(*(self._let_in(api, turns, each, begun) for each in waiting.values()))
+                await asyncio.gather(*[self._let_in(api, turns, each) for each in await self._waiting(api)])
                 await asyncio.sleep(LOOK)
         finally:
             await api.close()
@@ -190,17 +188,15 @@ class Simulation:
             if not (each.get("status") or {}).get("conditions") and each["metadata"]["name"].startswith(prefix)
         ]
 
-    async def _let_in(self, api: Api, turns: asyncio.Semaphore, request: Doc, begun: dict[str, Doc]) -> None:
+    async def _let_in(self, api: Api, turns: asyncio.Semaphore, request: Doc) -> None:
+        """The cluster first: an approval may be stored although its answer was lost, and then nobody looks again."""
         name = request["metadata"]["name"]
         cluster = name.rpartition("-")[0]
         approved = {"type": "Approved", "status": "True", "reason": "Simulated", "message": "a simulated fleet"}
         async with turns:
             try:
-                if name not in begun:
-                    await api.replace(f"{REQUESTS}/{name}/approval", {**request, "status": {"conditions": [approved]}})
-                    begun[name] = request
                 await api.patch(f"{CLUSTERS}/{cluster}", {"spec": {ACCEPTS_CLIENT: True}})
-                del begun[name]
+                await api.replace(f"{REQUESTS}/{name}/approval", {**request, "status": {"conditions": [approved]}})
             except HubError as error:
                 self.report.refusals[f"admin: {error}"] += 1
 

@@ -40,11 +40,11 @@ def doctor() -> str:
 def test_a_hub_in_order_passes(home: Path) -> None:
     ca.ensure_authority(home, hub_setup.serving_names())
     redis = "ok" if settings.OCMCONSOLE_REDIS_URL else "not used"
-    assert [line.split(": ")[1] for line in doctor().splitlines()] == ["ok"] * 4 + ["not used", "not used", redis]
+    assert [line.split(": ")[1] for line in doctor().splitlines()] == ["ok"] * 5 + ["not used", "not used", redis]
 
 
 def test_a_home_without_a_ca_fails(home: Path) -> None:
-    with pytest.raises(CommandError, match="1 of 7 checks failed"):
+    with pytest.raises(CommandError, match="1 of 8 checks failed"):
         doctor()
 
 

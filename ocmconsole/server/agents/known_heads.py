@@ -24,6 +24,7 @@ from ocmconsole.server.agents import lease_path
 MOST_HEADS = 4 * request_limits.MOST_CREDENTIALS
 LINE = re.compile(rb"(GET|PUT) (/[A-Za-z0-9._/-]+)(?:\?([A-Za-z0-9._~%&=,:/-]*))? HTTP/1\.1\r\n")
 LENGTH = re.compile(rb"\r\ncontent-length: ?([0-9]{1,5})(?=\r\n)", re.IGNORECASE)
+BODY = re.compile(rb"\r\n(?:content-length|transfer-encoding)[ \t]*:", re.IGNORECASE)
 END = b"\r\n\r\n"
 
 
@@ -61,7 +62,7 @@ def taken_apart(data: bytes) -> WholeRequest | None:
     lines, body = data[begin : end + 2], data[end + len(END) :]
     is_write = line[1] == b"PUT"
     if not is_write:
-        return None if body else WholeRequest(is_write, line[2], line[3] or b"", lines, body)
+        return None if body or BODY.search(lines) else WholeRequest(is_write, line[2], line[3] or b"", lines, body)
     length = LENGTH.search(lines)
     if length is None or not 0 < int(length[1]) == len(body) <= lease_path.LARGEST_BODY:
         return None
