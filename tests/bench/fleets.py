@@ -186,10 +186,13 @@ def _served(made: Seeds, clusters: int) -> Iterator[list[Hub]]:
         _heard_now(hub)
 
     began = time.monotonic()
-    with made.hub(clusters, first=first, **pooled.AS_PROXY) as hub, ExitStack() as stack:
+    alone = {"CONTROLLERS": "inline"} if IS_APART and not made.postgres else {}  # the last server does what follows
+    with made.hub(clusters, first=first, **pooled.AS_PROXY, **alone) as hub, ExitStack() as stack:
         servers = [hub]
-        for _ in range(count - 1):
+        for number in range(1, count):
             other = hub.beside()
+            if alone and number == count - 1:
+                other = replace(other, environment={**other.environment, "OCMCONSOLE_CONTROLLERS": "thread"})
             other.start("server")
             stack.callback(other.stop_if_running)
             servers.append(other)

@@ -8,7 +8,7 @@ import secrets
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import httpx
 import pytest
@@ -54,8 +54,10 @@ def apart(start_hub: StartHub) -> Iterator[Apart]:
     ports, secret = (servers.free_port(), servers.free_port()), secrets.token_hex(16)
     with ExitStack() as stack:
         urls = {"API_URL": f"https://127.0.0.1:{ports[0]}", "CONSOLE_URL": f"https://127.0.0.1:{ports[1]}"}
-        first = stack.enter_context(start_hub(TRUSTED_PROXY="127.0.0.1", PROXY_SECRET=secret, **urls))
+        alone = {"CONTROLLERS": "inline"}  # the other one does what follows from a write
+        first = stack.enter_context(start_hub(TRUSTED_PROXY="127.0.0.1", PROXY_SECRET=secret, **urls, **alone))
         second = first.beside()
+        second = replace(second, environment={**second.environment, "OCMCONSOLE_CONTROLLERS": "thread"})
         second.start("server")
         stack.callback(second.stop_if_running)
         site = stack.enter_context(behind_nginx([first, second], ports, secret, is_apart=True))
