@@ -69,7 +69,9 @@ class Everyday:
         number = 0
         while not self._is_over.is_set():
             number += 1
-            name = f"late-{time.time_ns()}-{number}"
+            name = (
+                f"late-{time.time_ns() // 1_000_000}-{number}"  # of 64 characters is the longest name in a certificate
+            )
             self._timed("join", lambda name=name: rows.joined(self.hub, name, bootstrap, admin))  # type: ignore[misc] # bound now
             self._is_over.wait(PAUSE)
 

@@ -132,6 +132,7 @@ class Fleet:
         self.later: list[tuple[float, int, Callable[[], None]]] = []
         self.number = 0
         self.revision = b"0"
+        self.renewing: set[int] = set()  # agents that wait for the answer to a heartbeat
         self.is_cut = False
         self.pace = 1.0
         self.has_watches = True
@@ -233,12 +234,20 @@ class Fleet:
             return
         self._connect()
         while self.plan.heartbeats and self.next_beat <= now:
-            self._due(self.renewals, Act(self.beat % self.count, "pair", self.next_beat))
+            self._beat(self.beat % self.count, self.next_beat)
             self.beat += 1
             self.next_beat += self.every_beat / self.pace
         if not self.plan.heartbeats:
             self.next_beat = now + 1
         self._tick_watches(now)
+
+    def _beat(self, agent: int, due: float) -> None:
+        """An agent whose last heartbeat still waits begins no other."""
+        if agent in self.renewing:
+            self.due["left out"] += 1
+        else:
+            self.renewing.add(agent)
+            self._due(self.renewals, Act(agent, "pair", due))
 
     def _tick_watches(self, now: float) -> None:
         if not self.has_watches:
@@ -463,6 +472,7 @@ class Fleet:
 
     def _renewed(self, act: Act, lease: bytes) -> None:
         now = time.monotonic()
+        self.renewing.discard(act.agent)
         self.taken["pair"].append(now - act.due)
         begin = lease.index(REVISION) + len(REVISION)
         self.revision = lease[begin : lease.index(b'"', begin)]
@@ -498,11 +508,13 @@ class Fleet:
             self._lose(link, "")
         for pool in (self.renewals, self.watches):
             pool.waiting.clear()
+        self.renewing.clear()
         self.later.clear()
         self.renewals.made = self.watches.made = self.opening = 0
 
     def _drop(self) -> None:
         """What waits for a connection is left out, so that what follows begins without it."""
+        self.renewing.difference_update(act.agent for act in self.renewals.waiting)
         for pool in (self.renewals, self.watches):
             pool.waiting.clear()
 
@@ -512,7 +524,7 @@ class Fleet:
         now = time.monotonic()
         self.forget()
         for agent in range(self.count):
-            self._due(self.renewals, Act(agent, "pair", now))
+            self._beat(agent, now)
         self.next_beat = now + self.plan.period
         self.next_open = now
 
