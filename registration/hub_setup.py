@@ -134,7 +134,8 @@ def ensure_hub() -> str:
     Raises AuthorityError, and Unreadable where the keys of what the database holds encrypted are missing.
     """
     home, names = settings.OCMCONSOLE_HOME, serving_names()
-    # SQLite has one server. On PostgreSQL a start takes the addresses of others from no certificate, nor the key.
+    # On PostgreSQL a start takes the addresses of others from no certificate, nor the key; servers of SQLite are on one
+    # machine, and what they listen at besides is put in again within seconds (``Presence``).
     others = ca.further_addresses(home, names) if connection.vendor == "postgresql" else []
     _ensure_authority([*names, *others])
     stored_text.newest()  # made now, or missing now, rather than in somebody's write
