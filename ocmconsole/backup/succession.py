@@ -63,20 +63,28 @@ def present() -> IncarnationMark | None:
     return IncarnationMark.of(known[-1], known[0]) if known else None
 
 
+def mark_home() -> IncarnationMark | None:
+    """To which incarnation the home belongs; one without a mark gets that of the database, if there is any yet.
+
+    Raises an error of the database, and OSError.
+    """
+    home = settings.OCMCONSOLE_HOME
+    own = read(home)
+    if own is None and (own := present()) is not None:
+        write(home, own)
+    return own
+
+
 def look() -> None:
     """Find out whether a newer incarnation has begun. A place that cannot be read says nothing.
 
     Raises an error of the database, and then what was known before stands.
     """
-    home, place = settings.OCMCONSOLE_HOME, settings.OCMCONSOLE_BACKUP_PLACE
-    own, known = read(home), present()
+    place, own = settings.OCMCONSOLE_BACKUP_PLACE, mark_home()
     if own is None:
-        if known is None:
-            return
-        own = known
-        write(home, own)
+        return
     left = read(place) if place else None
-    newer = _newer(own, known, left)
+    newer = _newer(own, present(), left)
     outages.state.superseded = _words(newer) if newer else ""
     if newer is None and place and left != own:
         _leave(place, own, left)

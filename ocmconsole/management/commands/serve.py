@@ -15,7 +15,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import Error as DatabaseFailure
 
 from ocmconsole import embedded
-from ocmconsole.backup import swapped_database
+from ocmconsole.backup import succession, swapped_database
 from ocmconsole.core.rbac import reading_ahead
 from ocmconsole.environment import garbage, home
 from ocmconsole.kubeapi.encryption import stored_text
@@ -33,20 +33,20 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def handle(self, *args: Any, **options: Any) -> None:
-        succession = embedded.SuccessionWatch()
+        watch = embedded.SuccessionWatch()
         try:
             tracing.begin()
-            self._prepare(succession)
+            self._prepare(watch)
             self._run()
         finally:
-            succession.stop()
+            watch.stop()
             tracing.end()
         _leave()
 
-    def _prepare(self, succession: embedded.SuccessionWatch) -> None:
+    def _prepare(self, watch: embedded.SuccessionWatch) -> None:
         """Raises CommandError."""
         try:
-            succession.start()
+            watch.start()
             if only_reads := outages.state.only_reads:
                 self.stderr.write(only_reads)
                 self._refuse_older_copy()
@@ -55,6 +55,7 @@ class Command(BaseCommand):
                 hub_setup.migrate()
                 self._refuse_older_copy()
                 self._show_once(hub_setup.ensure_hub())
+                succession.mark_home()
         except (ca.AuthorityError, home.HomeError) as error:
             raise CommandError(str(error)) from error
         except stored_text.Unreadable as error:
