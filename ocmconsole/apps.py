@@ -11,8 +11,8 @@ from ocmconsole.environment import encryption_keys, home
 from ocmconsole.kubeapi.encryption import places, stored_text
 from ocmconsole.kubeapi.storage import only_reads
 
-# What SQLite keeps beside its file, with the mode of the file.
-SQLITE_FILES = ("", "-wal", "-shm", "-journal")
+# What SQLite and the queue of its writers keep beside its file, with the mode of the file.
+SQLITE_FILES = ("", "-wal", "-shm", "-journal", "-turn")
 
 
 class ConsoleConfig(AppConfig):

@@ -22,9 +22,10 @@ from clusters.health import uptime
 from ocmconsole import schedule
 from ocmconsole.backup import read_only_mode, revocation_log, succession
 from ocmconsole.environment import home
-from ocmconsole.kubeapi import clock, errors
+from ocmconsole.kubeapi import clock, errors, write_queue
 from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.health import outages, probes
+from ocmconsole.kubeapi.models import Revision
 from ocmconsole.kubeapi.outbound import outlets, positions, sending
 from ocmconsole.kubeapi.storage import incarnations
 from ocmconsole.kubeapi.watch import redis_client
@@ -128,7 +129,7 @@ class SuccessionWatch:
 
 
 class Presence:
-    """D17: a thread of each server that records that it serves; a time without the database is a gap.
+    """D17: a thread of each server that records that it serves; a time in which nobody can write is a gap.
 
     It also keeps the serving certificate in this server's home in order, whose names may be changed through another,
     and what the hub publishes of its CAs.
@@ -157,7 +158,9 @@ class Presence:
         """Also in the second in which the hub becomes read-only, and a commit is refused that this process begins."""
         try:
             if not outages.state.only_reads:
-                uptime.note_serving(clock.now())
+                with write_queue.forgettable():
+                    Revision.take(0)  # as a heartbeat does: while somebody holds the counter, none is stored
+                    uptime.note_serving(clock.now())
                 self.keep_certificate()
         except (DatabaseFailure, errors.ApiError) as error:
             log.warning("the note that this server serves could not be stored: %s", error)

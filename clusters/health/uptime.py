@@ -1,7 +1,7 @@
 """When the hub served: silence counts only in that time (D17).
 
 A server notes every few seconds that it serves; a heartbeat that was stored proves it as well. Where neither is found
-for ``LONGEST_GAP`` the hub did not serve: it was stopped, frozen, without its database, or its clock jumped. Such gaps
+for ``LONGEST_GAP`` the hub did not serve: it was stopped, frozen, could not write, or its clock jumped. Such gaps
 are subtracted from every silence that spans them. A late sweep of a hub that serves is no gap.
 
 ``note_serving`` is called by the thread of ``embedded.Presence``; ``serving_gaps`` and ``serving_since`` by sweeps and

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import random
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import datetime, timedelta
+from threading import Event
 from typing import Any
 
 import pytest
+from django.db import connection, transaction
 from django.utils import timezone
 
 from clusters.health import uptime, verdicts
@@ -15,10 +19,12 @@ from clusters.kinds import LEASE, LEASE_NAME, MANAGED_CLUSTER, SECOND, microseco
 from clusters.models import Lease, Serving, Silence
 from clusters.tasks import sweep_leases
 from ocmconsole.core.kinds import EVENT
-from ocmconsole.kubeapi import verbs
+from ocmconsole.embedded import Presence
+from ocmconsole.kubeapi import verbs, write_queue
 from ocmconsole.kubeapi.control import workqueue
 from ocmconsole.kubeapi.kinds import Key
-from ocmconsole.kubeapi.models import Change, WorkItem
+from ocmconsole.kubeapi.models import Change, Revision, WorkItem
+from ocmconsole.kubeapi.storage import plain_sql
 from tests import factories as make
 
 pytestmark = pytest.mark.django_db
@@ -213,6 +219,35 @@ def test_a_hub_that_does_not_serve_now_calls_nobody_silent(c1: str) -> None:
     served((-900, 0))
     assert silent_after(3_600) == []
     assert silent_after(10) == []
+
+
+@pytest.mark.contract("D17")
+@pytest.mark.django_db(transaction=True)
+def test_a_hub_in_which_nobody_can_write_does_not_serve(settings: Any) -> None:
+    """A server is gone with its machine in the middle of a write: no heartbeat is stored until the database notices."""
+    presence, held, over = Presence(), Event(), Event()
+
+    def write_for_long() -> None:
+        with closing(connection), write_queue.turn(), transaction.atomic(durable=True):
+            Revision.take(0)
+            held.set()
+            over.wait(10)
+
+    served((-900, -20))
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(write_for_long)
+        assert held.wait(10)
+        settings.OCMCONSOLE_DATABASE_LOCK_TIMEOUT = timedelta(milliseconds=50)
+        if connection.vendor == "postgresql":
+            plain_sql.run("SET lock_timeout = '50ms'")
+        presence.note()
+        assert not uptime.is_serving(timezone.now())
+        over.set()
+        writing.result(10)
+    presence.note()
+    assert uptime.is_serving(timezone.now())
+    assert len(uptime.serving_gaps(timezone.now())) == 2
+    plain_sql.run("RESET lock_timeout" if connection.vendor == "postgresql" else "SELECT 1")
 
 
 @pytest.mark.contract("D17")
