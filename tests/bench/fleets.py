@@ -1,7 +1,7 @@
 """A hub under a whole fleet: held for minutes, cut off and back at once, restarted. The fleet is ``proxy_agents``.
 
 ``BENCH_FLEET`` says how many clusters, ``BENCH_MINUTES`` for how long they are held (10), ``BENCH_PACE`` which part of
-their rate is tried first (1), ``BENCH_SERVERS`` by how many server processes (1). Beside the fleet, people use the hub all the time (``everyday``): with ``BENCH_APART=1`` by the last
+their rate is tried first (1); after a minute that failed it is four fifths of that, for as long. ``BENCH_SERVERS`` says by how many server processes (1). Beside the fleet, people use the hub all the time (``everyday``): with ``BENCH_APART=1`` by the last
 of these servers, which then has no agents. A cluster that is Unknown afterwards and was not before is one too many, whatever the figures say. ``manage.py check_wire`` is the last.
 """
 
@@ -32,7 +32,7 @@ Told = dict[str, Any]
 IS_APART = os.environ.get("BENCH_APART", "") not in {"", "0"}
 WINDOW = 60.0  # seconds: each must have had what was due in it
 SHARE, BOUND = 0.97, 1_000.0  # of what was due in a minute; ms of a 99th percentile
-ENOUGH, SLOWER = 3, 0.8  # minutes that make a step; how much slower the next one is, after which it ends
+SLOWER = 0.8  # of its rate, for the next step after a minute that failed
 WARMING = 15.0  # seconds between two looks at how many were heard
 UNHEARD = 420.0  # seconds for all to be heard again
 AGENTS_OF_PROCESS = 4_700  # of ``own_agents``, each with four files, where a process may have 20,000
@@ -251,14 +251,14 @@ def _became(more: int) -> str:
 
 def _held(servers: Sequence[Hub], agents: Agents, scale: Scale, before: int) -> Iterator[Row]:
     """All heartbeats and watch re-opens for minutes, while people work; after a minute that failed fewer of them."""
-    minutes, pace = float(os.environ.get("BENCH_MINUTES") or 10), float(os.environ.get("BENCH_PACE") or 1)
+    minutes, pace = int(os.environ.get("BENCH_MINUTES") or 10), float(os.environ.get("BENCH_PACE") or 1)
     agents.do("pace", times=pace)
     time.sleep(WARMING)
     agents.take()
     people = Everyday(servers[-1])
     people.start()
     steps: list[tuple[float, list[Minute]]] = [(pace, [])]
-    for number in range(1, round(minutes) + 1):
+    for number in range(1, 2 * minutes + 1):
         cpu, each = machine.cpu_seconds(), _cpu_of(servers)
         time.sleep(WINDOW)
         found = _take(agents, cpu)
@@ -269,9 +269,9 @@ def _held(servers: Sequence[Hub], agents: Agents, scale: Scale, before: int) -> 
         )
         if not why:
             steps[-1][1].append(found)
-            if len(steps) > 1 and len(steps[-1][1]) >= ENOUGH:
+            if len(steps[-1][1]) >= minutes:
                 break
-        elif number < minutes:
+        else:
             pace *= SLOWER
             steps.append((pace, []))
             agents.do("pace", times=pace)
@@ -280,8 +280,8 @@ def _held(servers: Sequence[Hub], agents: Agents, scale: Scale, before: int) -> 
     people.stop()
     agents.do("pace", times=1.0)
     more = unknown(servers[0]) - before
-    pace, good = max(steps, key=lambda step: (len(step[1]) >= ENOUGH, step[0]))
-    reached = scale.fleet * pace if len(good) >= ENOUGH and more <= 0 else 0
+    pace, good = steps[-1]
+    reached = scale.fleet * pace if len(good) >= minutes and more <= 0 else 0
     tried = ", ".join(f"{len(each)} minutes of {scale.fleet * step:.0f}" for step, each in steps)
     told = good[-1] if good else found
     yield Row(
