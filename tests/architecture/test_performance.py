@@ -37,7 +37,7 @@ PROMISED = frozenset(
 
 def _run(**changes: Any) -> dict[str, Any]:
     rows = [
-        {"name": name, "database": database, "value": 1234.5, "is_met": database == "sqlite"}
+        {"name": name, "database": database, "value": GOALS[name].values[database]}
         for name in GOALS
         for database in DATABASES
     ]
@@ -64,7 +64,7 @@ def test_the_table_of_figures_has_each_row_once() -> None:
 
 def test_the_goals_of_the_table_are_those_of_the_bench() -> None:
     figures = table.DOCUMENT.read_text().partition(table.BEGIN)[2].partition(table.END)[0]
-    assert _without_figures(figures.splitlines()) == _without_figures(table.render(None))
+    assert _without_figures(figures.splitlines()) == _without_figures(table.render([]))
 
 
 def _without_figures(lines: list[str]) -> list[list[str]]:
@@ -78,15 +78,26 @@ def test_each_row_says_what_bounds_it() -> None:
 
 
 def test_a_run_becomes_the_table_between_the_markers() -> None:
-    text = table.render(_run())
+    text = table.render([_run()])
     assert text[0].startswith("Measured 2026-01-31 12:00 UTC, commit abc: 2 CPUs; load 0.1 before, 0.2 after")
-    assert [line.split(" | ")[3:5] for line in text[4:]] == [["1,234", "1,234 (not met)"]] * len(GOALS)
+    assert [line.split(" | ")[3] for line in text[4:]] == [
+        table._shown(goal.values["sqlite"]) for goal in GOALS.values()
+    ]
+
+
+def test_of_several_runs_a_figure_is_the_median_with_its_range() -> None:
+    runs = [_run(rows=[{"name": "list_10000_ms", "database": "sqlite", "value": value}]) for value in (30, 90, 50)]
+    text = table.render([*runs, _run(rows=[])])
+    assert [line[:8] for line in text[:8:2]] == ["Measured"] * 4
+    found = dict(line.split(" | ")[:4:3] for line in text if line.startswith("| `"))
+    assert found["| `list_10000_ms`"] == "50.0 (30.0 to 90.0; not met)"
+    assert found["| `list_10000_cpu_ms`"] == table.NONE
 
 
 def test_a_run_of_a_part_is_refused() -> None:
     whole = _run()
-    assert table.lacks(whole) == ""
-    assert table.lacks(_run(is_quick=True))
-    assert "silent_cpu_ms on postgres" in table.lacks(
-        _run(rows=[each for each in whole["rows"] if each["name"] != "silent_cpu_ms"])
-    )
+    assert table.lacks([whole]) == ""
+    assert table.lacks([whole, _run(is_quick=True)])
+    part = _run(rows=[each for each in whole["rows"] if each["name"] != "silent_cpu_ms"])
+    assert "silent_cpu_ms on postgres" in table.lacks([part])
+    assert table.lacks([part, whole]) == ""

@@ -1,13 +1,21 @@
-"""``python -m tests.bench.table``: puts the figures of ``var/bench/latest.json`` into ``docs/performance.md``.
+"""``python -m tests.bench.table [RUN.json ...]``: puts the figures of runs into ``docs/performance.md``.
 
-Only the lines between the two markers change; where nothing was measured they hold the goals. ``--print`` writes them to standard output instead. A run that was quick
-or measured a part only is refused unless ``--partly`` is given; then rows without a figure say so.
+Without a name the run is ``var/bench/latest.json``, which each ``make bench`` replaces: copy what is to be kept. Of
+several runs a figure is the median of those that have the row, with the least and the most of them.
+
+Only the lines between the two markers change; where nothing was measured they hold the goals. ``--print`` writes them to
+standard output instead. Runs of which one was quick, or that together lack a row, are refused unless ``--partly`` is
+given; then rows without a figure say so.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
 from typing import Any
 
 from tests.bench.__main__ import LATEST
@@ -19,12 +27,15 @@ BEGIN, END = "<!-- figures: python -m tests.bench.table -->", "<!-- end of figur
 TITLES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 NONE = "not measured"
 
+Run = dict[str, Any]
+
 
 def main() -> None:
-    run = json.loads(LATEST.read_text()) if LATEST.exists() else None
-    if run and "--partly" not in sys.argv and (lacking := lacks(run)):
-        raise SystemExit(f"{LATEST}: {lacking}")
-    lines = render(run)
+    names = [each for each in sys.argv[1:] if not each.startswith("--")] or ([str(LATEST)] if LATEST.exists() else [])
+    runs = [json.loads(Path(each).read_text()) for each in names]
+    if runs and "--partly" not in sys.argv and (lacking := lacks(runs)):
+        raise SystemExit(f"{', '.join(names)}: {lacking}")
+    lines = render(runs)
     if "--print" in sys.argv:
         sys.stdout.write("\n".join(lines) + "\n")
         return
@@ -33,11 +44,11 @@ def main() -> None:
     DOCUMENT.write_text("\n".join([f"{head}{BEGIN}", *lines, f"{END}{tail}"]))
 
 
-def lacks(run: dict[str, Any]) -> str:
-    """Why a run is no whole one; empty if it is."""
-    if run["is_quick"]:
+def lacks(runs: Sequence[Run]) -> str:
+    """Why runs are no whole ones; empty if they are."""
+    if any(run["is_quick"] for run in runs):
         return "a quick run is no measurement"
-    found = {(each["name"], each["database"]) for each in run["rows"]}
+    found = _values(runs)
     missing = [
         f"{name} on {database}"
         for name in GOALS
@@ -48,16 +59,25 @@ def lacks(run: dict[str, Any]) -> str:
     return f"without {', '.join(missing)}" if missing else ""
 
 
-def render(run: dict[str, Any] | None) -> list[str]:
-    """A line about the run, and a table with a line for each row; without a run goals alone."""
-    found = {(each["name"], each["database"]): each for each in run["rows"]} if run else {}
-    lines = [*([_about(run), ""] if run else []), *HEAD]
+def render(runs: Sequence[Run]) -> list[str]:
+    """A line about each run, and a table with a line for each row; without a run goals alone."""
+    found = _values(runs)
+    lines = [line for run in runs for line in (_about(run), "")] + HEAD
     for name, goal in GOALS.items():
-        figures = [_figure(found.get((name, database))) for database in DATABASES]
+        figures = [_figure(name, database, found.get((name, database), [])) for database in DATABASES]
         goals = " · ".join(dict.fromkeys(goal.shown(database) for database in DATABASES))
         cells = [f"`{name}`", f"{goal.title}: {goal.method}", goal.unit, *figures, goals, goal.compared_to]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
+
+
+def _values(runs: Sequence[Run]) -> dict[tuple[str, str], list[float]]:
+    """By name of the row and database, in the order of the runs."""
+    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for run in runs:
+        for row in run["rows"]:
+            found[row["name"], row["database"]].append(row["value"])
+    return found
 
 
 HEAD = [
@@ -66,15 +86,20 @@ HEAD = [
 ]
 
 
-def _figure(row: dict[str, Any] | None) -> str:
-    if row is None:
+def _figure(name: str, database: str, values: Sequence[float]) -> str:
+    if not values:
         return NONE
-    value = row["value"]
-    shown = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
-    return shown if row["is_met"] else f"{shown} (not met)"
+    middle = median(values)
+    about = [f"{_shown(min(values))} to {_shown(max(values))}"] if len(values) > 1 else []
+    about += [] if GOALS[name].is_met(middle, database) else ["not met"]
+    return f"{_shown(middle)} ({'; '.join(about)})" if about else _shown(middle)
 
 
-def _about(run: dict[str, Any]) -> str:
+def _shown(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+
+
+def _about(run: Run) -> str:
     kept = [
         f"{TITLES[database]} with {', '.join(f'{name} {value}' for name, value in settings.items())}"
         for database, settings in run["durability"].items()
