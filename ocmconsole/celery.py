@@ -11,14 +11,15 @@ from celery.signals import beat_init, import_modules, task_received, worker_init
 from kombu import Queue
 from kombu.transport import redis
 
-from ocmconsole.environment import garbage, home, thread_turns
+from ocmconsole.environment import frame_stack, garbage, home, thread_turns
 from ocmconsole.schedule import BEAT, CLOCK, EXPIRES, WORK, queue_of
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ocmconsole.settings")
 # Each worker and beat would run Django's system checks at its start, which import every page, and ignore what they say.
 os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
-garbage.look_less_often()  # a worker or beat begins here
+frame_stack.make_room_in_threads()  # a worker or beat begins here
+garbage.look_less_often()
 
 app = Celery("ocmconsole")
 
@@ -87,6 +88,7 @@ def make_tasks(**_: object) -> None:
 class HubTask(Task):  # type: ignore[type-arg] # it takes none at run time
     """D28: does nothing in a hub of which a newer incarnation has begun."""
 
+    @frame_stack.with_room
     def __call__(self, *arguments: object, **options: object) -> object:
         from ocmconsole.kubeapi import spans  # noqa: PLC0415 - as above
         from ocmconsole.kubeapi.health import outages  # noqa: PLC0415 - as above

@@ -7,13 +7,15 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from ocmconsole.environment import garbage, thread_turns
+from ocmconsole.environment import frame_stack, garbage, thread_turns
 
 if TYPE_CHECKING:
     from django.core.management.base import BaseCommand
 
 
+@frame_stack.with_room
 def main() -> None:
+    frame_stack.make_room_in_threads()
     garbage.look_less_often()
     thread_turns.take_short_turns()
     gc.disable()  # until there is a command: imports leave little garbage, and to look for it takes a sixth of a start

@@ -20,8 +20,9 @@ from typing import Any, NoReturn
 
 import hypothesis
 import pytest
+from _pytest import runner
 
-from ocmconsole.environment import garbage
+from ocmconsole.environment import frame_stack, garbage
 from tests import hub as hubs
 from tests import selection, servers, tools
 from tests.server import Server, elsewhere
@@ -29,6 +30,8 @@ from tests.statements import page
 
 gc.disable()  # until tests are collected, which leaves little garbage
 garbage.look_less_often()
+frame_stack.make_room_in_threads()
+frame_stack.with_room(runner.runtestprotocol)  # under which each test runs
 
 # A deadline would fail a test for what else the machine is doing.
 hypothesis.settings.register_profile("hub", deadline=None, max_examples=200 if selection.FULL else 40)
