@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Words that such a function's frame asks for and does not use. CPython takes the next power of two, 1 MiB, of which what
+# Words that such a frame asks for and does not use. CPython takes the next power of two, 1 MiB, of which what
 # it calls has the other half, some thousands of frames. Memory that is not touched is only addresses.
 WORDS = 70_000
 
