@@ -20,7 +20,7 @@ WORDS = 70_000
 
 def with_room(function: F) -> F:
     """Decorates a function under which the rest of a thread's calls take place."""
-    function.__code__ = function.__code__.replace(co_stacksize=WORDS)  # type: ignore[attr-defined] # a Python function
+    function.__code__ = function.__code__.replace(co_stacksize=WORDS)
     return function
 
 
