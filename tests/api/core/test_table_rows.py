@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -69,12 +70,21 @@ def test_a_page_is_to_the_byte_what_its_documents_are_at_its_time(
             assert kept(path) == anew(path)
 
 
+@pytest.fixture
+def still() -> Iterator[None]:
+    """No second passes, in which an age would be another."""
+    with time_machine.travel(timezone.now(), tick=False):
+        yield
+
+
+@pytest.mark.usefixtures("still")
 def test_each_version_has_rows_of_its_own() -> None:
     factories.clusterset("blue")
     for version in ("v1beta1", "v1beta2", "v1beta1"):
         assert kept(SETS.format(version)) == anew(SETS.format(version))
 
 
+@pytest.mark.usefixtures("still")
 def test_what_does_not_fit_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_rows, "_kept", table_rows.KeptRows())
     factories.cluster("first")
