@@ -58,6 +58,7 @@ class Writer(WorkingClient):
         self.client = connect()
         self.is_patient = is_patient
         self.stored: dict[str, str | None] = {}
+        self.gone: list[str] = []  # what was not there to be deleted: a proxy had sent it twice, or it was lost
         self.answered = 0
         self.tried_again: Counter[str] = Counter()  # by what was answered
         self.slowest = 0.0
@@ -86,6 +87,9 @@ class Writer(WorkingClient):
             code, text = self._send(method, path, body, headers)
             if code < HTTPStatus.BAD_REQUEST or (again and code in {HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND}):
                 break  # what was asked for again was done the first time
+            if self.is_patient and method == "DELETE" and code == HTTPStatus.NOT_FOUND:
+                self.gone.append(name)
+                break
             if not self.is_patient or code not in TRY_AGAIN | {0} or self.stopping.is_set():
                 if not (self.is_patient and self.stopping.is_set()):
                     self.failures.append(f"{method} {path}: {code} {text}")
