@@ -124,6 +124,9 @@ def _let_it_happen(
     for follower in followers:
         threads.start(lambda follower=follower: follower.follow(is_done))  # type: ignore[misc] # bound now
     Trouble(site, random.Random(SEED)).go_on(SECONDS)  # noqa: S311 - a repeatable choice
+    until = time.monotonic() + 3 * PATIENCE
+    while not any(follower.expiries for follower in followers) and time.monotonic() < until:
+        site.compact(keep=0, age="3s")  # on a slow machine nobody may have stalled yet
     stopping.set()
     _wait_for_rest(history)
     goals |= {resource: history.newest(resource) for resource in (MAPS, SETS)}
