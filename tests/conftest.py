@@ -23,8 +23,8 @@ import pytest
 from _pytest import runner
 
 from ocmconsole.environment import frame_stack, garbage
+from tests import hashers, selection, servers, tools
 from tests import hub as hubs
-from tests import selection, servers, tools
 from tests.server import Server, elsewhere
 from tests.statements import page
 
@@ -91,9 +91,7 @@ def _load_settings() -> None:
     os.environ["DJANGO_SETTINGS_MODULE"] = "ocmconsole.settings"
     assert settings.INSTALLED_APPS
     del os.environ["DJANGO_SETTINGS_MODULE"]
-    first, *others = settings.PASSWORD_HASHERS
-    assert first == "django.contrib.auth.hashers.Argon2PasswordHasher"
-    settings.PASSWORD_HASHERS = ["tests.hashers.CheapArgon2", *others]
+    settings.PASSWORD_HASHERS = hashers.cheap(settings.PASSWORD_HASHERS)
 
 
 def _start_servers(config: pytest.Config) -> None:

@@ -11,6 +11,8 @@ import sys
 from importlib import import_module
 from typing import Any
 
+from tests.hashers import cheap
+
 MODULE = "ocmconsole.settings"
 # What a program that serves imports besides, or at its first request.
 MODULES = ("ocmconsole.urls", "ocmconsole.management.commands.serve", "ocmconsole.kubeapi.http.views")
@@ -87,6 +89,7 @@ def rewind(argv: list[str], environment: dict[str, str]) -> None:
             setattr(settings, name, value)
         if any(_part(name, getattr(settings, name)) != part for name, part in _read.items()):
             os.execve(sys.executable, [sys.executable, *argv], environment)  # noqa: S606 - the same program
+        settings.PASSWORD_HASHERS = cheap(settings.PASSWORD_HASHERS)
         for label in READY_AGAIN:
             apps.get_app_config(label).ready()
 
