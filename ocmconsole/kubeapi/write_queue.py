@@ -11,7 +11,7 @@ import errno
 import fcntl
 import os
 import threading
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
@@ -111,7 +111,7 @@ class _ProcessTurn:
         fcntl.lockf(self._handle, fcntl.LOCK_UN, 1, byte)
 
     def _open(self) -> None:
-        """Once for a database; a database in memory has no file, and no other process."""
+        """Once for a database. One in memory has no file; where none can be made, as on a full disk, SQLite waits."""
         name = str(connection.settings_dict["NAME"])
         if name == self._name:
             return
@@ -119,7 +119,8 @@ class _ProcessTurn:
             os.close(self._handle)
             self._handle = -1
         if ":memory:" not in name and "mode=memory" not in name:
-            self._handle = os.open(name + TURN_FILE, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            with suppress(OSError):
+                self._handle = os.open(name + TURN_FILE, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         self._name = name
 
     def forget(self) -> None:
