@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from tests.bench import table
-from tests.bench.goals import DATABASES, GOALS
+from tests.bench.goals import DATABASES, GOALS, Better, Goal
 
 CELL = re.compile(r"^\| `(\w+)` ", re.MULTILINE)
 # Names that readers of var/bench/latest.json rely on.
@@ -35,10 +35,15 @@ PROMISED = frozenset(
 )
 
 
+def worse(goal: Goal) -> float:
+    """Than the goal on PostgreSQL."""
+    return goal.values["postgres"] * (0.5 if goal.better is Better.MORE else 2)
+
+
 def _run(**changes: Any) -> dict[str, Any]:
     rows = [
-        {"name": name, "database": database, "value": GOALS[name].values[database]}
-        for name in GOALS
+        {"name": name, "database": database, "value": goal.values[database] if database == "sqlite" else worse(goal)}
+        for name, goal in GOALS.items()
         for database in DATABASES
     ]
     whole = {
@@ -80,9 +85,10 @@ def test_each_row_says_what_bounds_it() -> None:
 def test_a_run_becomes_the_table_between_the_markers() -> None:
     text = table.render([_run()])
     assert text[0].startswith("Measured 2026-01-31 12:00 UTC, commit abc: 2 CPUs; load 0.1 before, 0.2 after")
-    assert [line.split(" | ")[3] for line in text[4:]] == [
-        table._shown(goal.values["sqlite"]) for goal in GOALS.values()
+    assert [line.split(" | ")[3:5] for line in text[4:]] == [
+        [table._shown(goal.values["sqlite"]), f"{table._shown(worse(goal))} (not met)"] for goal in GOALS.values()
     ]
+    assert [table._shown(value) for value in (1234.5, 99.94, 9.994)] == ["1,234", "99.9", "9.99"]
 
 
 def test_of_several_runs_a_figure_is_the_median_with_its_range() -> None:

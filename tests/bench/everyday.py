@@ -69,9 +69,8 @@ class Everyday:
         number = 0
         while not self._is_over.is_set():
             number += 1
-            name = (
-                f"late-{time.time_ns() // 1_000_000}-{number}"  # of 64 characters is the longest name in a certificate
-            )
+            # Milliseconds: a name in a certificate has 64 characters at most.
+            name = f"late-{time.time_ns() // 1_000_000}-{number}"
             self._timed("join", lambda name=name: rows.joined(self.hub, name, bootstrap, admin))  # type: ignore[misc] # bound now
             self._is_over.wait(PAUSE)
 

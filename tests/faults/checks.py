@@ -25,12 +25,6 @@ def lost(site: Site, work: Crowd) -> list[str]:
         items = admin.get(clients.MAPS).json()["items"]
     stored = {each["metadata"]["name"]: each["data"]["by"] for each in items if "by" in (each.get("data") or {})}
     for watcher in work.watchers:
-        found += [
-            f"{watcher.name}: {name} was gone before it was deleted"
-            for writer in work.writers
-            for name in writer.gone
-            if watcher.seen.get(name, "never there") is not None
-        ]
         seen = {name: by for name, by in watcher.seen.items() if by}
         found += [f"{watcher.name}: {name}" for name, _ in seen.items() ^ stored.items()]
     return found + work.failures

@@ -235,11 +235,15 @@ class Crowd:
         return sum(each.answered for each in self.writers)
 
     def lost(self, client: httpx.Client) -> list[str]:
-        """Writes that were acknowledged and are not there."""
+        """Writes that were acknowledged and are not there, and what was gone without a watch that saw it deleted."""
         found = client.get(MAPS)
         found.raise_for_status()
         present = {each["metadata"]["name"]: (each.get("data") or {}).get("by") for each in found.json()["items"]}
-        return [name for writer in self.writers for name in writer.lost(present)]
+        gone = [name for writer in self.writers for name in writer.gone if not self._saw_deleted(name)]
+        return [name for writer in self.writers for name in writer.lost(present)] + gone
+
+    def _saw_deleted(self, name: str) -> bool:
+        return bool(self.watchers) and all(each.seen.get(name, "never there") is None for each in self.watchers)
 
 
 @contextmanager

@@ -127,9 +127,8 @@ def test_a_stream_whose_server_stops_says_what_is_there_and_where_it_was() -> No
             assert await client.until(1) == ["web-1"]
             client.reads = False
             await apart(partial(make.cluster, "web-2"))
-            await when(
-                lambda: len(client.sent) == 1
-            )  # what the stream has not heard of comes elsewhere, after the bookmark
+            # What the stream has not heard of comes elsewhere, after the bookmark.
+            await when(lambda: len(client.sent) == 1)
             client.stream.end()
             client.can_go_on.set()
             await when(lambda: client.has_ended)
