@@ -2,11 +2,12 @@
 
 Invariant: memory never decides alone. Each batch reads in the database how often rights or credentials have changed
 (``Revision.rights``): a batch of writes under the counter's lock, in the transaction that it is written by, a batch of
-reads before its rows. Who was not examined since the last change is examined again, there and then: one query for all
-certificates of the batch, and the RBAC index, which follows the log. Revoking a certificate, deleting a binding and
-deactivating an account each count one change in their own transaction. So whatever was acknowledged before a batch
-began is in force for it, in every process and without a message that could be lost; and what is acknowledged later
-waits for the counter, and so came after the batch.
+reads before its rows. Who was not examined since the last change is examined again, there and then, by the RBAC index,
+which follows the log; where a credential may have ended (``change_log.ended_credentials``) by one query for all
+certificates of the batch too. A cluster that joins changes roles and ends no credential. Revoking a certificate,
+deleting a binding and deactivating an account each count one change in their own transaction. So whatever was
+acknowledged before a batch began is in force for it, in every process and without a message that could be lost; and
+what is acknowledged later waits for the counter, and so came after the batch.
 
 An identity is its whole certificate: the key is the digest of all its bytes, which the TLS of this connection has
 proven or a trusted proxy passes on. A certificate that the process has not seen before is read with all others of its
@@ -29,6 +30,7 @@ from ocmconsole.kubeapi.access import authentication, request_limits
 from ocmconsole.kubeapi.access.actor import Actor
 from ocmconsole.kubeapi.access.authorization import Attributes
 from ocmconsole.kubeapi.kinds import Key
+from ocmconsole.kubeapi.watch import change_log
 
 # Of 1,400 bytes each, and 400 more for three watches; the one that was not used for longest is forgotten. Who is not
 # known to the limits takes the ordinary path, so more would be of no use.
@@ -40,6 +42,7 @@ MOST_QUESTIONS = 12  # that are remembered of one agent; it needs two for its le
 class KnownAgent:
     """``permitted``: what was asked, and as of how many changes of rights. ``until``: seconds since the epoch.
 
+    ``honoured``: as of how many ended credentials its own had not, -1 where it is not known or not honoured.
     One that was not met yet has no ``actor``. ``certificate`` is what ``client_certificates`` remembers too.
     """
 
@@ -47,6 +50,7 @@ class KnownAgent:
     certificate: bytes = b""
     actor: Actor | None = None
     until: float = 0.0
+    honoured: int = -1
     permitted: dict[Hashable, int] = field(default_factory=dict)
 
 
@@ -125,16 +129,26 @@ def _is_examined(agent: KnownAgent, question: Hashable, rights: int) -> bool:
 
 
 def _examine(due: list[tuple[KnownAgent, Any]], rights: int, spelled: Callable[[Any], Attributes]) -> None:
-    honoured = authentication.honoured_certificates({agent.fingerprint for agent, _ in due})
-    tables = rule_index.index.catch_up()
+    _look_up_certificates({agent for agent, _ in due})
+    tables = rule_index.index.as_of(rights)
     for agent, question in due:
-        expires = honoured.get(agent.fingerprint)
         actor = agent.actor
-        decision = tables.decide(actor, spelled(question)) if expires is not None and actor is not None else None
-        if expires is None or decision is None or not decision.allowed or decision.is_limited:
+        decision = tables.decide(actor, spelled(question)) if agent.honoured >= 0 and actor is not None else None
+        if decision is None or not decision.allowed or decision.is_limited:
             agent.permitted.pop(question, None)
             continue
         if len(agent.permitted) >= MOST_QUESTIONS:
             agent.permitted.clear()
-        agent.until = expires.timestamp()
         agent.permitted[question] = rights
+
+
+def _look_up_certificates(agents: Iterable[KnownAgent]) -> None:
+    """Those that may have ended since they were looked up. The count comes first: what ends later counts one more."""
+    ended = change_log.ended_credentials()
+    old = [agent for agent in agents if agent.honoured != ended]
+    if not old:
+        return
+    honoured = authentication.honoured_certificates({agent.fingerprint for agent in old})
+    for agent in old:
+        expires = honoured.get(agent.fingerprint)
+        agent.until, agent.honoured = (expires.timestamp(), ended) if expires is not None else (0.0, -1)

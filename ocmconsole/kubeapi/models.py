@@ -150,6 +150,9 @@ class Revision(models.Model):
     value = models.BigIntegerField(default=1)
     # How often rights or credentials have changed: who has seen this many need not look further.
     rights = models.BigIntegerField(default=0)
+    # How many of those were changes of objects alone, by which no certificate ended. What the release before counts is
+    # not among them, so it is taken for more than it is.
+    rights_of_objects = models.BigIntegerField(default=0, db_default=0)
     # While a person has made the hub read-only: why, in words; else null.
     read_only = models.TextField(null=True)  # noqa: DJ001 - the release before inserts nothing here
 

@@ -1,7 +1,7 @@
 """What a connection answers without an ASGI task: an object, a stream in chunks, or bytes that a task hands over.
 
 Invariant: what goes onto the wire is, to the byte, what uvicorn writes for the same answer by ASGI's messages.
-Called by ``serving``, and through ``DirectAnswer`` by the application that has taken a request.
+Called by ``connections``, and through ``DirectAnswer`` by the application that has taken a request.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
 if TYPE_CHECKING:
-    from ocmconsole.server.serving import Connection
+    from ocmconsole.server.connections import Connection
 
 Headers = list[tuple[bytes, bytes]]
 

@@ -21,14 +21,17 @@ def size(folder: Path) -> int:
     return sum(path.lstat().st_size for path in folder.rglob("*"))
 
 
+def pip_of(environment: Path) -> list[str]:
+    return [sys.executable, "-m", "pip", "--python", str(environment), "--disable-pip-version-check"]
+
+
 @pytest.fixture(scope="module")
 def empty(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
-    """An environment into which the built wheel was installed, and by how many bytes it grew."""
+    """An environment into which the built wheel was installed, by the pip of this one, and by how many bytes it grew."""
     folder = tmp_path_factory.mktemp("distribution")
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    python = folder / "empty" / "bin" / "python"
-    pip = [str(python), "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([sys.executable, "-m", "venv", str(folder / "empty")], check=True)
+    pip = pip_of(folder / "empty")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder / "empty")], check=True)
     before = size(folder / "empty")
     _run([*pip, "wheel", "--no-deps", "--wheel-dir", str(folder), str(SOURCES)], environment)
     (wheel,) = folder.glob("*.whl")
@@ -47,10 +50,8 @@ def _run(command: list[str], environment: dict[str, str]) -> None:
 def test_it_takes_less_than_15_mb_and_brings_nothing_of_the_hub(empty: tuple[Path, int]) -> None:
     environment, grown = empty
     assert grown < MOST
-    listed = subprocess.run(
-        [environment / "bin" / "python", "-m", "pip", "list", "--format=freeze", "--disable-pip-version-check"],
-        check=True, capture_output=True, text=True,
-    )  # fmt: skip
+    command = [*pip_of(environment), "list", "--format=freeze"]
+    listed = subprocess.run(command, check=True, capture_output=True, text=True)
     names = {line.partition("==")[0].lower() for line in listed.stdout.splitlines()}
     assert "ocmconsole-agent" in names
     assert not names & {"ocmconsole", "django", "cryptography", "uvicorn", "celery"}

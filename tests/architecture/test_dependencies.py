@@ -24,7 +24,7 @@ NEEDED_BY = {
     "uvloop": "uvicorn",
     "httptools": "uvicorn",
 }
-# Overridden or called, with the parameters after self that serving.Connection and serving.Listener rely on.
+# Overridden or called, with the parameters after self that connections.Connection and serving.Listener rely on.
 PRIVATE: dict[Callable[..., object], list[str]] = {
     HttpToolsProtocol.connection_made: ["transport"],
     HttpToolsProtocol.connection_lost: ["exc"],

@@ -28,9 +28,9 @@ PATIENCE = 20_000  # milliseconds: the machine runs a hub, perhaps its worker, a
 expect.set_options(timeout=PATIENCE)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser(chromium: Path) -> Iterator[Browser]:
-    # A module and not the session: while Playwright runs, its event loop makes Django refuse the ORM in this thread.
+    # This folder's and not the session's: while Playwright runs, its event loop makes Django refuse the ORM in this thread.
     with sync_playwright() as playwright:
         sandbox = os.geteuid() != 0  # Chromium's sandbox refuses root
         browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS, chromium_sandbox=sandbox)

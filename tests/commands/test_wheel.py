@@ -42,12 +42,11 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def program(wheels: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The command of an environment that holds the wheel and, by a path file, the dependencies of this one."""
     folder = tmp_path_factory.mktemp("installed")
-    python = folder / "bin" / "python"
-    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     (packages,) = folder.glob("lib/python*/site-packages")
     (packages / "dependencies.pth").write_text("\n".join(site.getsitepackages()))
-    install = [str(python), "-m", "pip", "--quiet", "--disable-pip-version-check", "install", "--no-deps", "--no-index"]
-    subprocess.run([*install, str(wheels[0])], check=True)
+    pip = [sys.executable, "-m", "pip", "--python", str(folder), "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "install", "--no-deps", "--no-index", str(wheels[0])], check=True)
     return folder / "bin" / "ocmconsole"
 
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 import pytest
 
-from ocmconsole.server import serving
+from ocmconsole.server import connections
 from tests.serving.conftest import Serve
 from tests.serving.listening import LOOPS, Site, read_all, read_until
 from tests.serving.site import CHUNK, Feed
@@ -26,8 +26,8 @@ pytestmark = pytest.mark.parametrize("loop", list(LOOPS))
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that waits a moment where it would wait half a minute or a whole one."""
-    monkeypatch.setattr(serving, "HEAD_SECONDS", 0.3)
-    monkeypatch.setattr(serving, "STALL_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "STALL_SECONDS", 0.3)
 
 
 def answers(connection: socket.socket) -> Iterator[bytes]:
@@ -96,10 +96,10 @@ class TestReuse:
                 assert f'"rest": "{number}"'.encode() in next(found)
 
 
-def connections_of(site: Site) -> list[serving.Connection]:
+def connections_of(site: Site) -> list[connections.Connection]:
     """Those in memory. By ``type``: ``isinstance`` evaluates lazy objects that other tests left, and these may raise."""
     state = site.listener.server_state
-    return [one for one in gc.get_objects() if type(one) is serving.Connection and one.server_state is state]
+    return [one for one in gc.get_objects() if type(one) is connections.Connection and one.server_state is state]
 
 
 class TestMemory:
@@ -183,7 +183,7 @@ class TestSlowReaders:
                 seen += len(chunk)
                 time.sleep(4 * len(chunk) / MUCH)  # four seconds for all of it
             assert seen > MUCH
-            assert time.monotonic() - began > 10 * serving.STALL_SECONDS
+            assert time.monotonic() - began > 10 * connections.STALL_SECONDS
 
 
 class TestHalfClosed:

@@ -27,7 +27,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocmconsole.server import addresses, serving, tls
+from ocmconsole.server import addresses, connections, serving, tls
 from registration.pki import ca
 from tests.serving.listening import LOOPS, Site, listening, read_all, read_until
 
@@ -231,7 +231,8 @@ class TestHandshake:
     def test_a_handshake_that_does_not_go_on_is_given_up(
         self, home: Path, tmp_path: Path, loop: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(serving, "HEAD_SECONDS", 0.3)
+        monkeypatch.setattr(serving, "HANDSHAKE_SECONDS", 0.3)
+        monkeypatch.setattr(connections, "HEAD_SECONDS", 0.3)
         with api(home, loop=loop) as site, site.connect() as silent, site.connect() as begun:
             begun.sendall(bytes.fromhex("160301020001"))  # the first bytes of a ClientHello
             for connection in (silent, begun):

@@ -17,10 +17,10 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "ocmconsole.settings")
     django.setup()
     from ocmconsole.kubeapi.watch import follower, streams
-    from ocmconsole.server import serving
+    from ocmconsole.server import connections
 
     follower.QUEUE_LENGTH = 20
-    serving.STALL_SECONDS = 3.0
+    connections.STALL_SECONDS = 3.0
     streams.BOOKMARK_SECONDS = streams.RECHECK_SECONDS = 1.0
     execute_from_command_line(["manage.py", *sys.argv[1:]])
 

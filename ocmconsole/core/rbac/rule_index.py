@@ -269,8 +269,12 @@ class RuleIndex:
             self._tables = None
 
     def _tables_for(self, actor: Actor) -> Tables:
+        return self.catch_up() if actor.as_of is None else self.as_of(actor.as_of)
+
+    def as_of(self, rights: int) -> Tables:
+        """The tables of so many changes of rights (``Revision.rights``), or of more."""
         # In this order: tables are replaced before the number is.
-        is_fresh = actor.as_of is not None and actor.as_of <= self._rights and self._database == _database()
+        is_fresh = rights <= self._rights and self._database == _database()
         tables = self._tables
         return tables if tables is not None and is_fresh else self.catch_up()
 

@@ -230,6 +230,14 @@ def rights() -> int:
     return int(row[0]) if row else 0
 
 
+def ended_credentials() -> int:
+    """How many changes of rights may have ended a certificate: all that were not of objects alone."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT rights - rights_of_objects FROM kubeapi_revision WHERE id = 1")
+        row = cursor.fetchone()
+    return int(row[0]) if row else 0
+
+
 # ---------------------------------------------------------------- waking
 
 

@@ -227,7 +227,8 @@ class _Act:
                 _number(write, number)
             _write_rows(self.writes)
             _append(self.writes, self.now)
-            ends_rights = any(write.kind.is_right for write in self.writes)
+            changes_rights = any(write.kind.is_right for write in self.writes)
+            ends_credential = False
             entries = [write.audit for write in self.writes if write.audit is not None]
             saved_last: defaultdict[type[models.Model], list[models.Model]] = defaultdict(list)
             with request_cache.forgetting():  # read under the counter's lock: two commits may concern the same fact
@@ -238,21 +239,21 @@ class _Act:
                         saved_last[type(fact)].append(fact)
                     else:
                         fact.save()
-                    ends_rights |= getattr(fact, "is_right", False)
+                    ends_credential |= getattr(fact, "is_right", False)
             for rows in saved_last.values():
                 plain_sql.put(rows)
             plain_sql.insert(entries)
-            if ends_rights:
-                _count_rights()
+            if changes_rights or ends_credential:
+                _count_rights(of_objects=not ends_credential)
             work = controllers.wanted(self.work)
             waiting = controllers.folding() if self.goes_on else frozenset()
             folded = {each for each in work if each[0] in waiting}
             workqueue.put(work - folded, self.now)
             workqueue.put_folded(folded, self.now)
-            _announce(_handed_over(self.writes, last, self.rights + ends_rights))
+            _announce(_handed_over(self.writes, last, self.rights + (changes_rights or ends_credential)))
             if work:
                 transaction.on_commit(workqueue.poke)
-        return ends_rights
+        return changes_rights or ends_credential
 
 
 def _records_of(writes: Sequence[Write], records: Iterable[Record]) -> Iterator[models.Model]:
@@ -296,7 +297,7 @@ def changing_rights(actor: Actor | None = None) -> Iterator[None]:
     As ``while_permitted``; when it has ended, no commit of anybody whom it concerns is still to come.
     """
     with while_permitted(actor):
-        _count_rights()
+        _count_rights(of_objects=False)
         yield
 
 
@@ -317,9 +318,13 @@ class Outdated(Exception):
     """Rights have changed since the actor was examined."""
 
 
-def _count_rights() -> None:
+def _count_rights(*, of_objects: bool) -> None:
+    """``of_objects``: no credential of the hub's own rows ended by it (``Revision.rights_of_objects``)."""
     with connection.cursor() as cursor:
-        cursor.execute("UPDATE kubeapi_revision SET rights = rights + 1 WHERE id = 1")
+        cursor.execute(
+            "UPDATE kubeapi_revision SET rights = rights + 1, rights_of_objects = rights_of_objects + %s WHERE id = 1",
+            [int(of_objects)],
+        )
 
 
 def _asked_by(write: Write) -> Attributes:
