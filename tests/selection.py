@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path, PurePosixPath
 from typing import Protocol, TypeVar
@@ -175,6 +176,8 @@ DEALT: dict[str, int] = {
     "pages": 3,
     "pages/access/test_admin_lists.py": 0,
     "security/test_repair_tokens.py": 3,
+    "serving/test_watch_path.py": 3,
+    "watch/test_streams.py": 3,
 }
 
 
@@ -211,6 +214,14 @@ def dealt(items: list[T], config: pytest.Config) -> list[T]:
     return kept
 
 
+def dealt_cases(cases: Sequence[V], config: pytest.Config) -> list[V]:
+    """Of the cases that one test goes through, by the same rule: PostgreSQL gets each third."""
+    if FULL or not config.getoption("deal"):
+        return [*cases]
+    is_of_postgres = config.getoption("database") == "postgres"
+    return [case for number, case in enumerate(cases) if (number % 3 == 0) is is_of_postgres]
+
+
 # By the database of the run; a file that runs on one database alone gets both, unless it is about what no kubectl takes part in.
 KUBECTLS = {"sqlite": "recent", "postgres": "debian-1.20"}
 ONE_KUBECTL = {TESTS / "conformance" / "test_bad_placements.py"}
@@ -238,6 +249,9 @@ LINES = {
 # What takes a worker longest at a stretch comes before the rest, so that no other waits for it in the end.
 EARLY = ("tests/conformance/", "tests/statements/", "tests/pages/truth/test_truth.py")
 
+# Many short files that compute and wait for nothing come last, so that no worker is left to wait alone at the end.
+LATE = ("tests/api/", "tests/controllers/", "tests/unit/")
+
 # Folders whose files share a hub with a fleet, which takes up to half a minute to make; on PostgreSQL those that share any
 # hub: with its worker and beat it takes 5 s of CPU time to start, and 3.4 in 100 while nobody asks it.
 FLEETS = ("tests/browser/", "tests/proxy/", "tests/statements/")
@@ -262,7 +276,9 @@ class Scheduler(LoadFileScheduling):  # type: ignore[misc] # has no stubs
         } - {None}
         free = [scope for scope in self.workqueue if self._line_of(scope) not in taken]
         if free:
-            first = min(free, key=lambda scope: (self._line_of(scope) is None, scope not in EARLY))
+            first = min(
+                free, key=lambda scope: (self._line_of(scope) is None, scope not in EARLY, scope.startswith(LATE))
+            )
             self.workqueue.move_to_end(first, last=False)
         super()._assign_work_unit(node)
 

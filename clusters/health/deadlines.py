@@ -1,18 +1,19 @@
 """Who has fallen silent, and whose clock check flipped (H16, H18): of all clusters, or of those that have moved.
 
 The two queries here are the definition; over ten thousand clusters they take a noticeable part of a processor every two
-seconds. So a process remembers before which moment nobody can fall silent (a heartbeat only puts that off), and reads
-in the change log whose cluster or lease was written since. The log is complete in the order of its numbers, but for
-what was cut (D23), after which all are looked at; so no process needs to tell another one anything.
+seconds. So a process remembers when each cluster falls silent unless it is heard, and reads in the change log whose
+cluster or lease was written since. The log is complete in the order of its numbers, but for what was cut (D23), after
+which all are looked at; so no process needs to tell another one anything. Who is late by what is remembered is asked
+about by name, so that one cluster that falls silent is no reason to look at all others.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from django.db.models import BigIntegerField, Exists, ExpressionWrapper, F, Min, OuterRef, Q, Subquery, Value
+from django.db.models import BigIntegerField, Exists, ExpressionWrapper, F, OuterRef, Q, Subquery, Value
 from django.db.models.functions import Abs, Coalesce, Greatest
 
 from clusters.health.status import GRACE_LEASES, LATE_LEASES
@@ -43,16 +44,18 @@ class Due(NamedTuple):
     flipped: list[str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Look:
-    """At all clusters, at a moment with its gaps (D17).
+    """At all clusters, at a moment with its gaps (D17), and at what has moved since.
 
-    ``until`` is the microsecond before which nobody falls silent, ``seen`` the revision up to which the log was read.
+    ``ends`` are the microseconds at which clusters fall silent, by name, of those that are not yet; ``flipped`` the
+    names that the last sweep found; ``seen`` the revision up to which the log was read.
     """
 
     at: datetime
     gaps: list[Gap]
-    until: int
+    ends: dict[str, int]
+    flipped: list[str]
     seen: int
 
 
@@ -66,28 +69,45 @@ def forget() -> None:
 
 
 def due(now: datetime, gaps: list[Gap]) -> Due:
-    """As ``fallen_silent`` and ``clock_flipped``. One short query while nothing is written and no time is over."""
+    """As ``fallen_silent`` and ``clock_flipped``. One short query while nothing is written and no time is over.
+
+    A verdict that is still to be written is found again.
+    """
     global _last  # noqa: PLW0603 - as above
     head = change_log.newest_revision()  # before the rows: what comes later is seen again
     last = _last if _last is not None and _is_fresh(_last, now, gaps, head) else None
     moved = _moved(last.seen) if last is not None and head != last.seen else []
-    _last = None  # a verdict that is still to be written is found again
+    _last = None  # a sweep that fails midway is followed by a look at all
     if last is None or moved is None:
-        found = Due(fallen_silent(now, gaps), clock_flipped())
-        look = _Look(now, gaps, _next_deadline(now, gaps), head)
-    elif moved:
-        found = Due(fallen_silent(now, gaps, moved), clock_flipped(moved))
-        look = replace(last, until=min(last.until, _next_deadline(now, gaps, moved)), seen=head)
+        look = _Look(now, gaps, _ends(gaps), clock_flipped(), head)
     else:
-        found, look = Due([], []), replace(last, seen=head)
-    if found == ([], []):
+        look = _followed(last, moved, head)
+    late = [name for name, end in look.ends.items() if end <= microseconds(now)]
+    silent = fallen_silent(now, gaps, _among(late)) if late else []
+    if len(look.flipped) < MOST_AT_ONCE:  # else there may be more
         _last = look
-    return found
+    return Due(silent, look.flipped)
 
 
 def _is_fresh(last: _Look, now: datetime, gaps: list[Gap], head: int) -> bool:
-    is_recent = last.at <= now < last.at + LONGEST_REST
-    return is_recent and last.gaps == gaps and last.seen <= head and microseconds(now) < last.until
+    return last.at <= now < last.at + LONGEST_REST and last.gaps == gaps and last.seen <= head
+
+
+def _followed(look: _Look, moved: Collection[str], head: int) -> _Look:
+    """With what has moved up to the revision."""
+    for name in moved:
+        look.ends.pop(name, None)
+    if moved:
+        look.ends.update(_ends(look.gaps, moved))
+    again = {*moved, *look.flipped}
+    look.flipped = clock_flipped(_among(again)) if again else []
+    look.seen = head
+    return look
+
+
+def _among(names: Collection[str]) -> Collection[str] | None:
+    """None, which is all, where a statement would name too many."""
+    return sorted(names) if len(names) <= MOST_MOVED else None
 
 
 def _moved(seen: int) -> list[str] | None:
@@ -114,11 +134,9 @@ def unheard(
     return _with_end(gaps, leases, among).filter(until__lte=microseconds(now))
 
 
-def _next_deadline(now: datetime, gaps: list[Gap], among: Collection[str] | None = None) -> int:
-    """When the next of those that are heard falls silent, in microseconds."""
-    heard = _with_end(gaps, GRACE_LEASES, among).filter(until__gt=microseconds(now))
-    found = heard.aggregate(first=Min("until"))["first"]
-    return int(found) if found is not None else microseconds(datetime.max.replace(tzinfo=now.tzinfo))
+def _ends(gaps: list[Gap], among: Collection[str] | None = None) -> dict[str, int]:
+    """By name, the microsecond at which each cluster that is not silent falls silent; in the past for who is late."""
+    return dict(_with_end(gaps, GRACE_LEASES, among).order_by().values_list("name", "until"))
 
 
 def _with_end(gaps: list[Gap], leases: int, among: Collection[str] | None) -> QuerySet[Any]:

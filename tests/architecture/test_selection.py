@@ -58,3 +58,19 @@ def test_each_test_that_is_dealt_out_runs_on_one_database_and_each_function_of_m
         == {"create", "list", "watch"}
     )
     assert {number for _, _, number in run["postgres"]} == {*range(7)}
+
+
+def test_each_case_that_a_test_goes_through_is_dealt_to_one_database(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, cases = request.config, [*range(7)]
+    monkeypatch.setattr(selection, "FULL", False)
+    monkeypatch.setattr(config.option, "deal", True)
+    run: dict[str, list[int]] = {}
+    for database in ("sqlite", "postgres"):
+        monkeypatch.setattr(config.option, "database", database)
+        run[database] = selection.dealt_cases(cases, config)
+    assert sorted([*run["sqlite"], *run["postgres"]]) == cases
+    assert run["postgres"] == [0, 3, 6]
+    monkeypatch.setattr(config.option, "deal", False)
+    assert selection.dealt_cases(cases, config) == cases

@@ -84,6 +84,34 @@ def test_one_that_falls_silent_within_the_minute_is_found_in_time() -> None:
             assert make.stored("c1").available == expected
 
 
+@pytest.mark.contract("H16")
+def test_one_that_falls_silent_is_no_reason_to_look_at_all_others() -> None:
+    make.edit(MANAGED_CLUSTER, "c1", lambda doc: doc["spec"].update(leaseDurationSeconds=4))
+    make.settle()
+    make.renew("c1")
+    sweep_leases()
+    for seconds in (21, 23):
+        with time_machine.travel(timezone.now() + timedelta(seconds=seconds), tick=False):
+            Serving.objects.update(seen=timezone.now(), served=timezone.now())
+            with CaptureQueriesContext(connection) as queries:
+                sweep_leases()
+            looks = [each["sql"] for each in queries if """"accepted" = ''""" in each["sql"]]
+            assert looks
+            assert all("""IN ('c1')""" in each for each in looks)
+    assert make.stored("c1").available == "Unknown"
+
+
+@pytest.mark.contract("H18")
+def test_of_more_than_one_sweep_says_the_next_says_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deadlines, "MOST_AT_ONCE", 1)
+    sweep_leases()
+    for name in NAMES:
+        make.renew(name, timezone.now() + timedelta(hours=1))
+    for _ in NAMES:
+        make.sweep()
+    assert {make.stored(name).clock_synced for name in NAMES} == {"False"}
+
+
 @pytest.mark.contract("H16", "H18", "K46", "D17")
 @pytest.mark.parametrize("seed", range(4))
 def test_what_is_due_is_what_the_look_at_all_finds(seed: int) -> None:

@@ -13,8 +13,11 @@ from dataclasses import dataclass
 import uvloop
 
 from ocmconsole.server import serving
+from tests.selection import FULL
 
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+# Which of them a test meets: the ordinary run has the one on which a hub is served.
+LOOP_NAMES = [*LOOPS] if FULL else ["uvloop"]
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,13 @@ import pytest
 
 from ocmconsole.server import connections
 from tests.serving.conftest import Serve
-from tests.serving.listening import LOOPS, Site, read_all, read_until
+from tests.serving.listening import LOOP_NAMES, Site, read_all, read_until
 from tests.serving.site import CHUNK, Feed
 from tests.serving.test_request_threads import HEAD_END, eventually, get
 
 MUCH = 20_000_000  # more than all buffers on its way
 
-pytestmark = pytest.mark.parametrize("loop", list(LOOPS))
+pytestmark = pytest.mark.parametrize("loop", LOOP_NAMES)
 
 
 @pytest.fixture

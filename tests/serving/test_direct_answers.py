@@ -25,7 +25,7 @@ from ocmconsole.server.agents.known_heads import KnownHead, KnownHeads
 from ocmconsole.server.django_handler import django_handler
 from ocmconsole.server.request_threads import RequestThreads
 from tests.serving.leases import PATH
-from tests.serving.listening import LOOPS, Site, listening, read_all
+from tests.serving.listening import LOOP_NAMES, Site, listening, read_all
 from tests.serving.test_connections import answers
 from tests.serving.test_request_threads import eventually, get
 
@@ -92,7 +92,7 @@ class Served:
         return sum(each.in_flight for each in [*callers._known.values(), *callers._addresses.values()])
 
 
-@pytest.fixture(params=list(LOOPS))
+@pytest.fixture(params=LOOP_NAMES)
 def served(request: pytest.FixtureRequest, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     """The agent's heads are known, and nothing recognises what is parsed any more: only bytes lead to the leases."""
     settings.ROOT_URLCONF, settings.MIDDLEWARE = "tests.serving.site", []

@@ -18,7 +18,7 @@ import pytest
 
 from ocmconsole.server import intake, serving
 from tests.serving.conftest import KNOWN, Serve
-from tests.serving.listening import LOOPS, read_all, read_until
+from tests.serving.listening import LOOP_NAMES, read_all, read_until
 from tests.serving.site import CHUNK, Feed, feeds
 
 HEAD_END = b"\r\n\r\n"
@@ -263,7 +263,7 @@ class TestThreads:
 # ---------------------------------------------------------------- streams
 
 
-@pytest.mark.parametrize("loop", list(LOOPS))
+@pytest.mark.parametrize("loop", LOOP_NAMES)
 class TestStreams:
     def test_headers_come_at_once_and_chunks_as_they_are_made(self, serve: Serve, feed: Feed, loop: str) -> None:
         with serve("api", loop=loop).connect() as connection:

@@ -29,7 +29,7 @@ from hypothesis import strategies as st
 
 from ocmconsole.server import addresses, connections, serving, tls
 from registration.pki import ca
-from tests.serving.listening import LOOPS, Site, listening, read_all, read_until
+from tests.serving.listening import LOOP_NAMES, LOOPS, Site, listening, read_all, read_until
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGIReceiveCallable, ASGISendCallable, Scope
@@ -169,7 +169,7 @@ def ask(site: Site, context: ssl.SSLContext) -> bytes:
 # ---------------------------------------------------------------- who may connect
 
 
-@pytest.mark.parametrize("loop", list(LOOPS))
+@pytest.mark.parametrize("loop", LOOP_NAMES)
 class TestHandshake:
     def test_without_a_certificate_one_is_nobody(self, home: Path, tmp_path: Path, loop: str) -> None:
         with api(home, loop=loop) as site:
@@ -472,7 +472,7 @@ def test_a_signal_ends_both_listeners_and_their_streams(
 
 
 @pytest.mark.contract("W30")
-@pytest.mark.parametrize("loop", list(LOOPS))
+@pytest.mark.parametrize("loop", LOOP_NAMES)
 def test_a_server_that_is_to_stop_leaves_idle_connections_of_a_proxy_to_it(loop: str) -> None:
     """It may be sending a request on one just then. Each answer says that its connection ends with it."""
     ending = serving.GracefulStop(seconds=20, is_proxy=lambda address: address == "127.0.0.1")

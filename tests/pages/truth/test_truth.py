@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
+from tests import selection
 from tests.pages.truth import demofleet, figures, walk
 from tests.pages.truth.demofleet import PEOPLE
-from tests.selection import FULL
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 FEWEST = 60
-# Who looks at every address in the ordinary run; figures are computed again on both databases.
+# Who looks at every address in the ordinary run.
 WALKING = {"sqlite": ("admin",), "postgresql": ()}
 # Of the demonstration's Placement checkout, newest first: what a visitor reads in its history.
 PAST = (
@@ -31,12 +31,14 @@ PAST = (
 )
 
 
-def test_what_pages_say_is_what_the_rows_say(subtests: pytest.Subtests, tmp_path: Path) -> None:
+def test_what_pages_say_is_what_the_rows_say(
+    subtests: pytest.Subtests, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
     for module in ("overview", "fleet", "sets", "trust"):  # importing them registers their figures
         import_module(f"tests.pages.truth.figures_{module}")
     assert len(figures.ALL) >= FEWEST
     with demofleet.standing(tmp_path) as site:
-        for each in figures.ALL:
+        for each in selection.dealt_cases(figures.ALL, pytestconfig):
             for person in each.people:
                 with subtests.test(each.name, person=person):
                     shown, computed = each.look(site, person)
@@ -46,6 +48,6 @@ def test_what_pages_say_is_what_the_rows_say(subtests: pytest.Subtests, tmp_path
             places = [text.find(each) for each in PAST]
             assert -1 not in places
             assert places == sorted(places)
-        for person in PEOPLE if FULL else WALKING[connection.vendor]:
+        for person in PEOPLE if selection.FULL else WALKING[connection.vendor]:
             with subtests.test("every address", person=person):
                 assert walk.contradictions(site, person) == []
