@@ -17,6 +17,7 @@ from clusters.health import heartbeat_history
 from clusters.health.heartbeat_history import KEPT, NO_CELLS, NO_SKEWS, Level
 from clusters.kinds import LEASE_NAME, SECOND, microseconds
 from clusters.models import FleetMinute, HeartbeatDay, Transition
+from ocmconsole.kubeapi import write_queue
 from ocmconsole.kubeapi.storage import plain_sql
 
 MOST_AT_ONCE = 500  # rows of one transaction
@@ -83,17 +84,23 @@ def store(day: date, index: int, hour: int, seen: list[HeartbeatReading]) -> Non
 
 
 def store_readings(rows: list[HeartbeatDay]) -> None:
+    """In many transactions, between which heartbeats get in: each waits for its turn."""
     for start in range(0, len(rows), MOST_AT_ONCE):
-        HeartbeatDay.objects.bulk_create(
-            rows[start : start + MOST_AT_ONCE],
-            update_conflicts=True,
-            unique_fields=["cluster", "day"],
-            update_fields=["cells", "skews"],
-        )
+        with write_queue.forgettable():
+            HeartbeatDay.objects.bulk_create(
+                rows[start : start + MOST_AT_ONCE],
+                update_conflicts=True,
+                unique_fields=["cluster", "day"],
+                update_fields=["cells", "skews"],
+            )
 
 
 def delete_old_heartbeats(now: datetime) -> None:
     """What is older than anybody can see."""
-    HeartbeatDay.objects.filter(day__lt=(now - KEPT).date()).delete()
-    FleetMinute.objects.filter(minute__lt=now - KEPT).delete()
-    Transition.objects.filter(at__lt=now - KEPT).delete()
+    for old in (
+        HeartbeatDay.objects.filter(day__lt=(now - KEPT).date()),
+        FleetMinute.objects.filter(minute__lt=now - KEPT),
+        Transition.objects.filter(at__lt=now - KEPT),
+    ):
+        with write_queue.forgettable():
+            old.delete()

@@ -27,7 +27,7 @@ from ocmconsole.demo.story import Story, happens
 from ocmconsole.kubeapi import clock, errors
 from ocmconsole.kubeapi.access.actor import AUTHENTICATED, Actor, EntryPoint
 from ocmconsole.kubeapi.access.session import actor_for
-from ocmconsole.kubeapi.watch import change_log
+from ocmconsole.kubeapi.control import compaction
 from ocmconsole.models import DemoFleet
 from registration import hub_setup
 from registration.pki import agent_names, ca
@@ -65,7 +65,7 @@ def build(clusters: int, *, seed: int, password: str, on_progress: Progress = la
     present = clock.now()
     up = {"seen": present, "served": present, **past.served(now)}
     Serving.objects.update_or_create(pk=1, defaults=up)
-    change_log.compact_log()
+    compaction.compact_log()
     _record(fleet, before)
     beat()  # telling took its time
     return count

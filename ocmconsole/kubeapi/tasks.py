@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from ocmconsole.kubeapi import clock
-from ocmconsole.kubeapi.control import bulk_jobs, workqueue
+from ocmconsole.kubeapi.control import bulk_jobs, compaction, workqueue
 from ocmconsole.kubeapi.health import limit_records
 from ocmconsole.kubeapi.outbound import outlets, positions
 from ocmconsole.kubeapi.storage import audit_chain
-from ocmconsole.kubeapi.watch import change_log
 
 TURN_SECONDS = 1.0  # of one task; what is left is a task of its own
 
@@ -20,14 +19,14 @@ def drain() -> None:
 
 def compact() -> None:
     """Cut the change log (W12: its kept history), results of bulk jobs and records of limits to their retention."""
-    change_log.compact_log()
+    compaction.compact_log()
     bulk_jobs.delete_old_jobs()
     limit_records.delete_old_counts(clock.now())
 
 
 def bound_log() -> None:
     """D23: cut the change log to ``OCMCONSOLE_LIMIT_CHANGE_LOG`` bytes; it may be larger between runs."""
-    change_log.bound_log()
+    compaction.bound_log()
 
 
 def seal() -> None:

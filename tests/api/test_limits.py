@@ -17,9 +17,9 @@ from ocmconsole.core import kinds
 from ocmconsole.core.models import BootstrapToken
 from ocmconsole.core.tokens import tokens
 from ocmconsole.kubeapi import errors, tasks
+from ocmconsole.kubeapi.control import compaction
 from ocmconsole.kubeapi.health import limit_records
 from ocmconsole.kubeapi.models import Change, Compaction, HeldBack
-from ocmconsole.kubeapi.watch import change_log
 from tests import factories as make
 from tests.actors import ROOT
 from tests.security.callers import CLUSTERS, REQUESTS, Answer, Caller, agent_of, bearer, request_for
@@ -195,14 +195,14 @@ def test_the_log_is_cut_by_bytes_where_most_of_them_are() -> None:
         make.label("c1", {"note": f"{'x' * 50}{number}"})
     before = Change.objects.filter(resource="namespaces").count()
     size = sum(Change.objects.values_list("size", flat=True))
-    assert change_log.bound_log(size) == 0
+    assert compaction.bound_log(size) == 0
     most = size * 3 // 4
-    assert change_log.bound_log(most) > 0
+    assert compaction.bound_log(most) > 0
     assert sum(Change.objects.values_list("size", flat=True)) <= most
     assert Change.objects.filter(resource="namespaces").count() == before
     cut = Compaction.objects.get(resource=MANAGED_CLUSTER.resource).revision
     assert cut < Change.objects.filter(resource=MANAGED_CLUSTER.resource).earliest("revision").revision
-    assert change_log.bound_log(most) == 0  # there is room again
+    assert compaction.bound_log(most) == 0  # there is room again
 
 
 @pytest.mark.contract("D23")
@@ -217,7 +217,7 @@ def test_a_log_that_is_full_of_one_change_is_emptied_and_no_more(settings: Any) 
 
 def test_a_log_without_bound_is_not_cut() -> None:
     make.namespace("n1")
-    assert change_log.bound_log(0) == 0
+    assert compaction.bound_log(0) == 0
 
 
 # ---------------------------------------------------------------- hub health

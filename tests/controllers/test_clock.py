@@ -16,11 +16,10 @@ from ocmconsole.core.kinds import EVENT
 from ocmconsole.core.models import Event
 from ocmconsole.embedded import Workers
 from ocmconsole.kubeapi import tasks
-from ocmconsole.kubeapi.control import workqueue
+from ocmconsole.kubeapi.control import compaction, workqueue
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import Change, Compaction, WorkItem, writing
 from ocmconsole.kubeapi.schema import times
-from ocmconsole.kubeapi.watch import change_log
 from ocmconsole.schedule import BEAT, CLOCK, EXPIRES, TIMELY, WORK
 from registration.kinds import CERTIFICATE_SIGNING_REQUEST as CSR
 from registration.models import CertificateSigningRequest
@@ -64,10 +63,10 @@ def test_the_clock_cuts_what_every_watch_had_time_to_see() -> None:
     long_ago = timezone.now() - timedelta(hours=1)
     Change.objects.bulk_create(
         Change(revision=10**9 + number, resource=CSR.resource, verb="MODIFIED", name="r", time=long_ago, wire="{}")
-        for number in range(change_log.KEEP_CHANGES + 3)
+        for number in range(compaction.KEEP_CHANGES + 3)
     )
     tick("compact")
-    assert Change.objects.filter(resource=CSR.resource).count() == change_log.KEEP_CHANGES
+    assert Change.objects.filter(resource=CSR.resource).count() == compaction.KEEP_CHANGES
     assert Compaction.objects.get(resource=CSR.resource).revision == 10**9 + 2
 
 

@@ -17,8 +17,8 @@ from clusters.kinds import LEASE, LEASE_NAME, MANAGED_CLUSTER
 from clusters.models import Serving
 from clusters.tasks import sweep_leases
 from ocmconsole.kubeapi import verbs
+from ocmconsole.kubeapi.control import compaction
 from ocmconsole.kubeapi.kinds import Key
-from ocmconsole.kubeapi.watch import change_log
 from tests import factories as make
 
 pytestmark = pytest.mark.django_db
@@ -65,7 +65,7 @@ def test_all_are_looked_at_when_what_moved_was_cut_from_the_log() -> None:
     """A log that has grown beyond its bound may lose what is younger than a sweep."""
     sweep_leases()
     make.renew("c1", timezone.now() + timedelta(hours=1))
-    change_log.bound_log(1)
+    compaction.bound_log(1)
     now = timezone.now()
     assert deadlines.due(now, uptime.serving_gaps(now)).flipped == ["c1"]
 

@@ -12,10 +12,9 @@ from django.utils import timezone
 from clusters.kinds import CLUSTERSET_LABEL, MANAGED_CLUSTER
 from clustersets.kinds import MANAGED_CLUSTER_SET
 from ocmconsole.kubeapi import verbs
-from ocmconsole.kubeapi.control import workqueue
+from ocmconsole.kubeapi.control import compaction, workqueue
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import WorkItem
-from ocmconsole.kubeapi.watch import change_log
 from placements.kinds import ADD_ON_PLACEMENT_SCORE
 from placements.models import PlacementDecision
 from tests import factories as make
@@ -198,6 +197,6 @@ def test_the_snapshot_begins_again_where_the_log_was_cut() -> None:
     cluster("c2")
     make.label("c1", {CLUSTERSET_LABEL: "none"})
     with time_machine.travel(timezone.now() + timedelta(hours=1)):
-        assert change_log.compact_log(keep=0)
+        assert compaction.compact_log(keep=0)
         make.settle()
     assert chosen("all") == ["c2"]

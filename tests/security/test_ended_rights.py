@@ -33,7 +33,7 @@ from ocmconsole.core.tokens import tokens
 from ocmconsole.kubeapi import errors, verbs
 from ocmconsole.kubeapi.access import session
 from ocmconsole.kubeapi.access.authorization import Attributes
-from ocmconsole.kubeapi.control import bulk_jobs
+from ocmconsole.kubeapi.control import bulk_jobs, compaction
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.watch import change_log, follower, stream_response
@@ -439,7 +439,7 @@ def test_a_right_whose_end_is_cut_from_the_log_while_it_is_read_has_ended(table:
     name = grant(ana, rule("get", "secrets"))
     assert other.decide(ana, asked) is not None
     unbound(name)()
-    with once_read(table, lambda: change_log.bound_log(1)):
+    with once_read(table, lambda: compaction.bound_log(1)):
         assert other.decide(ana, asked) is None
 
 

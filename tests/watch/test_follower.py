@@ -18,6 +18,7 @@ from ocmconsole.accounts.permissions import audit_entry, place_of
 from ocmconsole.console import live_updates
 from ocmconsole.kubeapi.access.actor import Actor, EntryPoint
 from ocmconsole.kubeapi.access.authorization import Attributes
+from ocmconsole.kubeapi.control import compaction
 from ocmconsole.kubeapi.models import Change, Compaction
 from ocmconsole.kubeapi.storage import audit
 from ocmconsole.kubeapi.watch import change_log, follower
@@ -59,7 +60,7 @@ def test_what_was_cut_unread_is_found_out(batch: int, monkeypatch: pytest.Monkey
     before = change_log.newest_revision()
     make.cluster("web-1")
     make.clusterset("web")
-    change_log.bound_log(1)
+    compaction.bound_log(1)
     make.label("web-1", env="prod")
     cuts: dict[str, int] = {}
     entries: list[change_log.ChangeEntry] = []

@@ -8,7 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 
 from ocmconsole.environment.durations import parse_duration
-from ocmconsole.kubeapi.watch import change_log
+from ocmconsole.kubeapi.control import compaction
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -22,7 +22,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--keep",
             type=int,
-            default=change_log.KEEP_CHANGES,
+            default=compaction.KEEP_CHANGES,
             metavar="N",
             help="newest changes of each resource that stay (default: %(default)s)",
         )
@@ -37,4 +37,4 @@ class Command(BaseCommand):
             age = parse_duration(older_than) if older_than else None
         except ImproperlyConfigured as error:
             raise CommandError(f"--older-than: {error}") from error
-        self.stdout.write(f"{change_log.compact_log(keep=keep, age=age)} changes removed")
+        self.stdout.write(f"{compaction.compact_log(keep=keep, age=age)} changes removed")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from ocmconsole.core import kinds
 from ocmconsole.kubeapi import errors, verbs
+from ocmconsole.kubeapi.control import compaction
 from ocmconsole.kubeapi.kinds import Key
 from ocmconsole.kubeapi.watch import change_log
 from tests.actors import ROOT, namespace
@@ -107,7 +108,7 @@ def test_a_version_that_the_log_does_not_tell_any_more_is_expired() -> None:
     before = change_log.newest_revision()
     write("there", "c", "write", 0)
     assert [each["metadata"]["name"] for each in exact(before)] == ["a", "b"]
-    change_log.compact_log(timezone.now() + timedelta(hours=1), keep=1)
+    compaction.compact_log(timezone.now() + timedelta(hours=1), keep=1)
     assert [each["metadata"]["name"] for each in exact(change_log.newest_revision())] == ["a", "b", "c"]
     write("here", "a", "write", 9)
     for revision in (1, before, change_log.newest_revision() - 1):
