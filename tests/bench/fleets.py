@@ -32,6 +32,8 @@ Told = dict[str, Any]
 IS_APART = os.environ.get("BENCH_APART", "") not in {"", "0"}
 WINDOW = 60.0  # seconds: each must have had what was due in it
 SHARE, BOUND = 0.97, 1_000.0  # of what was due in a minute; ms of a 99th percentile
+# Of so many minutes one may have a worse one: on virtual disks an fsync waits for a second or two now and then.
+SPARED = 3
 SLOWER = 0.8  # of its rate, for the next step after a minute that failed
 WARMING = 15.0  # seconds between two looks at how many were heard
 UNHEARD = 420.0  # seconds for all to be heard again
@@ -128,13 +130,19 @@ class Minute:
     cpu: float
     servers: tuple[float, ...] = ()
 
-    def why_not(self) -> str:
-        for sort, kind in (("pair", "pair"), ("watch", "watch")):
-            due, done = self.told["due"].get(kind, 0), self.told["done"].get(sort, 0)
+    def missing(self) -> str:
+        """What was not done in time."""
+        for sort in ("pair", "watch"):
+            due, done = self.told["due"].get(sort, 0), self.told["done"].get(sort, 0)
             if done < SHARE * due:
-                return f"{done} of {due} {kind}s"
-            if done and self.told["ms"][sort]["p99"] > BOUND:
-                return f"{kind} p99 {self.told['ms'][sort]['p99']:.0f} ms"
+                return f"{done} of {due} {sort}s"
+        return ""
+
+    def late(self) -> str:
+        """What took long."""
+        for sort in ("pair", "watch"):
+            if self.told["done"].get(sort, 0) and self.told["ms"][sort]["p99"] > BOUND:
+                return f"{sort} p99 {self.told['ms'][sort]['p99']:.0f} ms"
         return ""
 
     def __str__(self) -> str:
@@ -264,11 +272,12 @@ def _held(servers: Sequence[Hub], agents: Agents, scale: Scale, before: int) -> 
         time.sleep(WINDOW)
         found = _take(agents, cpu)
         found = replace(found, servers=tuple(now - was for now, was in zip(_cpu_of(servers), each, strict=True)))
-        why = found.why_not()
+        why = found.missing() or found.late()
         tell(
             f"minute {number} of {scale.fleet * pace:.0f}: {why or 'all'}; {found}; {people.kubectls()} load {machine.load()}, {_memory()}"
         )
-        if not why:
+        slow = sum(1 for each in (*steps[-1][1], found) if each.late())
+        if not found.missing() and slow <= minutes // SPARED:
             steps[-1][1].append(found)
             if len(steps[-1][1]) >= minutes:
                 break
@@ -285,8 +294,12 @@ def _held(servers: Sequence[Hub], agents: Agents, scale: Scale, before: int) -> 
     reached = scale.fleet * pace if len(good) >= minutes and more <= 0 else 0
     tried = ", ".join(f"{len(each)} minutes of {scale.fleet * step:.0f}" for step, each in steps)
     told = good[-1] if good else found
+    late = [why for each in good if (why := each.late())]
     yield Row(
-        "fleet_held", reached, f"among {scale.fleet} registered, {tried} had all; {_became(more)}; last good: {told}"
+        "fleet_held",
+        reached,
+        f"among {scale.fleet} registered, {tried} had all, of the last {len(late)} late ({', '.join(late)}); {_became(more)}; "
+        f"last good: {told}",
     )
     yield from people.rows()
 
