@@ -65,3 +65,19 @@ def test_watches_are_let_in_one_after_the_other_while_a_heartbeat_waits_for_long
 
 def test_they_are_let_in_together_where_none_waits() -> None:
     assert asyncio.run(opened(Slow(), waiting=0)) == [WATCHES]
+
+
+async def is_refused_after(watches: int) -> bool:
+    """Whether one more has to go the ordinary way while so many wait."""
+    path = LeasePath(Slow())  # type: ignore[arg-type] # as above
+    for number in range(watches):
+        path._watches.add((number, None), lambda _: None)  # type: ignore[arg-type] # as above
+    try:
+        return path._watches.is_full()
+    finally:
+        path.end()
+
+
+@pytest.mark.parametrize(("watches", "refused"), [(20_000, False), (lease_path.MOST_WATCHES_WAITING, True)])
+def test_those_of_many_agents_wait_for_a_server_that_has_just_started(watches: int, refused: bool) -> None:
+    assert asyncio.run(is_refused_after(watches)) is refused

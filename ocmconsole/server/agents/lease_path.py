@@ -54,6 +54,8 @@ LARGEST_ANSWER = 64 * 1024  # bytes; the ordinary path compresses large ones
 LONGEST_PROGRAM = 256  # characters of a user agent, as the audit keeps
 LONGEST_MANAGER = 128  # characters, as ``request_info`` cuts a user agent
 MOST_WAITING = 4_096  # requests that wait for a batch; with the largest bodies 64 MiB
+# Watches, which have no body, 1 KiB each. What is beyond goes the ordinary way, which costs ten times as much.
+MOST_WATCHES_WAITING = 65_536
 LARGEST_BATCH = 1_000  # of one statement; SQLite takes 32,766 values
 # Watches are opened, while more heartbeats than so many wait or one for so many seconds, so many in so many seconds: a
 # watch that is late costs nothing, a heartbeat that is late the cluster. So a server that has just started, and meets
@@ -207,9 +209,10 @@ class _Batches(Generic[Item, Answer]):
         act: Callable[[Sequence[Item]], list[Answer | None]],
         window: float,
         yields_to: Sequence[_Batches[Any, Any]] = (),
+        most: int = MOST_WAITING,
     ) -> None:
         """While one of ``yields_to`` is behind, batches of this one are small and rare."""
-        self.name, self.act, self.window, self.yields_to = name, act, window, yields_to
+        self.name, self.act, self.window, self.yields_to, self.most = name, act, window, yields_to, most
         self.answered = _answered.labels(name)
         self.pool = ThreadPoolExecutor(1, thread_name_prefix=f"{THREADS}{name}")
         self.waiting: list[tuple[Item, Done[Answer]]] = []
@@ -218,7 +221,7 @@ class _Batches(Generic[Item, Answer]):
         self.since = 0.0  # by the loop's clock, when the first of those that wait came, or was left by a batch
 
     def is_full(self) -> bool:
-        return len(self.waiting) >= MOST_WAITING
+        return len(self.waiting) >= self.most
 
     def add(self, item: Item, done: Done[Answer]) -> None:
         loop = asyncio.get_running_loop()
@@ -293,7 +296,7 @@ class LeasePath:
         self._reads: _Batches[tuple[Any, str], bytes] = _Batches("reader", leases.read, READ_WINDOW)
         self._writes: _Batches[Renewing, bytes] = _Batches("writer", leases.renew, WRITE_WINDOW)
         self._watches: _Batches[tuple[Any, Attributes], Standing] = _Batches(
-            "watcher", leases.watch, WATCH_WINDOW, (self._reads, self._writes)
+            "watcher", leases.watch, WATCH_WINDOW, (self._reads, self._writes), MOST_WATCHES_WAITING
         )
 
     def is_open(self, *, is_write: bool) -> bool:
