@@ -54,13 +54,10 @@ LARGEST_ANSWER = 64 * 1024  # bytes; the ordinary path compresses large ones
 LONGEST_PROGRAM = 256  # characters of a user agent, as the audit keeps
 LONGEST_MANAGER = 128  # characters, as ``request_info`` cuts a user agent
 MOST_WAITING = 4_096  # requests that wait for a batch; with the largest bodies 64 MiB
-# Watches, which have no body, 1 KiB each. What is beyond goes the ordinary way, which costs ten times as much.
-MOST_WATCHES_WAITING = 65_536
 LARGEST_BATCH = 1_000  # of one statement; SQLite takes 32,766 values
-# Watches are opened, while more heartbeats than so many wait or one for so many seconds, so many in so many seconds: a
-# watch that is late costs nothing, a heartbeat that is late the cluster. So a server that has just started, and meets
-# each agent, hears all sooner.
-MANY_WAITING, LONG_SECONDS, YIELDED_BATCH, YIELDED_SECONDS = 64, 0.1, 25, 0.25
+# Watches are opened, while more heartbeats than so many wait, so many in so many seconds: a watch that is late costs
+# nothing, a heartbeat that is late the cluster.
+MANY_WAITING, YIELDED_BATCH, YIELDED_SECONDS = 64, 25, 0.1
 # Seconds between the beginnings of two batches: what comes meanwhile shares the costs of the next. Of 32 renewals in a
 # batch each takes two thirds of what it takes of 16, and 100,000 agents send 33 in so long; more gain nothing.
 READ_WINDOW, WRITE_WINDOW, WATCH_WINDOW = 0.010, 0.020, 0.025
@@ -209,28 +206,23 @@ class _Batches(Generic[Item, Answer]):
         act: Callable[[Sequence[Item]], list[Answer | None]],
         window: float,
         yields_to: Sequence[_Batches[Any, Any]] = (),
-        most: int = MOST_WAITING,
     ) -> None:
-        """While one of ``yields_to`` is behind, batches of this one are small and rare."""
-        self.name, self.act, self.window, self.yields_to, self.most = name, act, window, yields_to, most
+        """While many wait for one of ``yields_to``, batches of this one are small and rare."""
+        self.name, self.act, self.window, self.yields_to = name, act, window, yields_to
         self.answered = _answered.labels(name)
         self.pool = ThreadPoolExecutor(1, thread_name_prefix=f"{THREADS}{name}")
         self.waiting: list[tuple[Item, Done[Answer]]] = []
         self.is_due = False
         self.began = 0.0
-        self.since = 0.0  # by the loop's clock, when the first of those that wait came, or was left by a batch
 
     def is_full(self) -> bool:
-        return len(self.waiting) >= self.most
+        return len(self.waiting) >= MOST_WAITING
 
     def add(self, item: Item, done: Done[Answer]) -> None:
-        loop = asyncio.get_running_loop()
-        if not self.waiting:
-            self.since = loop.time()
         self.waiting.append((item, done))
         if not self.is_due:
             self.is_due = True
-            loop.call_at(self.began + self.window, self._begin)
+            asyncio.get_running_loop().call_at(self.began + self.window, self._begin)
 
     async def ask(self, item: Item) -> Answer | None:
         return await _awaited(partial(self.add, item))
@@ -239,7 +231,7 @@ class _Batches(Generic[Item, Answer]):
         loop = asyncio.get_running_loop()
         self.began = loop.time()
         largest = YIELDED_BATCH if self._yields() else LARGEST_BATCH
-        batch, self.waiting, self.since = self.waiting[:largest], self.waiting[largest:], self.began
+        batch, self.waiting = self.waiting[:largest], self.waiting[largest:]
         try:
             done = loop.run_in_executor(self.pool, self._act, [item for item, _ in batch])
         except RuntimeError:  # the server stops
@@ -270,11 +262,7 @@ class _Batches(Generic[Item, Answer]):
             asyncio.get_running_loop().call_at(self.began + pause, self._begin)
 
     def _yields(self) -> bool:
-        return any(batches.is_behind() for batches in self.yields_to)
-
-    def is_behind(self) -> bool:
-        is_late = asyncio.get_running_loop().time() - self.since > LONG_SECONDS
-        return bool(self.waiting) and (is_late or len(self.waiting) > MANY_WAITING)
+        return any(len(batches.waiting) > MANY_WAITING for batches in self.yields_to)
 
 
 async def _awaited(begin: Callable[[Callable[[Answer | None], object]], object]) -> Answer | None:
@@ -296,7 +284,7 @@ class LeasePath:
         self._reads: _Batches[tuple[Any, str], bytes] = _Batches("reader", leases.read, READ_WINDOW)
         self._writes: _Batches[Renewing, bytes] = _Batches("writer", leases.renew, WRITE_WINDOW)
         self._watches: _Batches[tuple[Any, Attributes], Standing] = _Batches(
-            "watcher", leases.watch, WATCH_WINDOW, (self._reads, self._writes), MOST_WATCHES_WAITING
+            "watcher", leases.watch, WATCH_WINDOW, (self._reads, self._writes)
         )
 
     def is_open(self, *, is_write: bool) -> bool:
