@@ -6,7 +6,6 @@ streams of ``watch``, by the RBAC index, and by pages of exact lists.
 
 from __future__ import annotations
 
-import logging
 import os
 import secrets
 from collections.abc import Callable, Collection
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from ocmconsole.kubeapi.errors import Doc
-
-log = logging.getLogger(__name__)
 
 CHANNEL = "ocmconsole:changes"
 BATCH = 1_000  # entries of one query
