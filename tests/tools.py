@@ -89,6 +89,11 @@ def _existing(path: Path) -> Path | None:
     return path if path.exists() else None
 
 
+def pip_of(environment: Path) -> list[str]:
+    """The pip of this environment, for another one that has none."""
+    return [sys.executable, "-m", "pip", "--python", str(environment), "--disable-pip-version-check"]
+
+
 def install_missing() -> list[str]:
     """Install what can be installed; what is still missing afterwards."""
     missing = _missing()

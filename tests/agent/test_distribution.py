@@ -12,6 +12,7 @@ import pytest
 from tests.agent.conftest import StartAgent, accept
 from tests.conftest import missing
 from tests.hub import ROOT, Hub
+from tests.tools import pip_of
 
 MOST = 15 << 20  # bytes that an installation may take
 SOURCES = ROOT / "registration" / "agent"
@@ -19,10 +20,6 @@ SOURCES = ROOT / "registration" / "agent"
 
 def size(folder: Path) -> int:
     return sum(path.lstat().st_size for path in folder.rglob("*"))
-
-
-def pip_of(environment: Path) -> list[str]:
-    return [sys.executable, "-m", "pip", "--python", str(environment), "--disable-pip-version-check"]
 
 
 @pytest.fixture(scope="module")

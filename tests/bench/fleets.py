@@ -294,11 +294,11 @@ def _held(servers: Sequence[Hub], agents: Agents, scale: Scale, before: int) -> 
     reached = scale.fleet * pace if len(good) >= minutes and more <= 0 else 0
     tried = ", ".join(f"{len(each)} minutes of {scale.fleet * step:.0f}" for step, each in steps)
     told = good[-1] if good else found
-    late = [why for each in good if (why := each.late())]
+    late = ", ".join(why for each in good if (why := each.late()))
     yield Row(
         "fleet_held",
         reached,
-        f"among {scale.fleet} registered, {tried} had all, of the last {len(late)} late ({', '.join(late)}); {_became(more)}; "
+        f"among {scale.fleet} registered, {tried} had all, slow ones: {late or 'none'}; {_became(more)}; "
         f"last good: {told}",
     )
     yield from people.rows()

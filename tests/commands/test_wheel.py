@@ -19,6 +19,7 @@ from tests.conftest import missing
 from tests.fleet import Fleet
 from tests.hub import ROOT, Hub
 from tests.selection import FULL
+from tests.tools import pip_of
 
 pytestmark = pytest.mark.slow
 
@@ -45,8 +46,7 @@ def program(wheels: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Pat
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     (packages,) = folder.glob("lib/python*/site-packages")
     (packages / "dependencies.pth").write_text("\n".join(site.getsitepackages()))
-    pip = [sys.executable, "-m", "pip", "--python", str(folder), "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "install", "--no-deps", "--no-index", str(wheels[0])], check=True)
+    subprocess.run([*pip_of(folder), "--quiet", "install", "--no-deps", "--no-index", str(wheels[0])], check=True)
     return folder / "bin" / "ocmconsole"
 
 

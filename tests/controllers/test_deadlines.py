@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
@@ -33,6 +34,14 @@ def heard(db: None) -> None:
     make.sweep()
 
 
+@contextmanager
+def later(seconds: float) -> Iterator[None]:
+    """So long from now, of a hub that has served all the time."""
+    with time_machine.travel(timezone.now() + timedelta(seconds=seconds), tick=False):
+        Serving.objects.update(seen=timezone.now(), served=timezone.now())
+        yield
+
+
 def is_asked(table: str) -> bool:
     """Whether a sweep reads the table."""
     with CaptureQueriesContext(connection) as queries:
@@ -55,8 +64,7 @@ def test_all_are_looked_at_when_the_hub_has_not_served_and_once_a_minute() -> No
     Serving.objects.update(gaps=[[uptime.BEGINNING, 0], [0, 5]])
     assert is_asked("clusters_managedcluster")
     assert not is_asked("clusters_managedcluster")
-    with time_machine.travel(timezone.now() + timedelta(seconds=61), tick=False):
-        Serving.objects.update(seen=timezone.now(), served=timezone.now())
+    with later(61):
         assert is_asked("clusters_managedcluster")
 
 
@@ -78,8 +86,7 @@ def test_one_that_falls_silent_within_the_minute_is_found_in_time() -> None:
     make.renew("c1")
     sweep_leases()
     for seconds, expected in ((18, "True"), (21, "Unknown")):
-        with time_machine.travel(timezone.now() + timedelta(seconds=seconds), tick=False):
-            Serving.objects.update(seen=timezone.now(), served=timezone.now())
+        with later(seconds):
             sweep_leases()
             assert make.stored("c1").available == expected
 
@@ -91,8 +98,7 @@ def test_one_that_falls_silent_is_no_reason_to_look_at_all_others() -> None:
     make.renew("c1")
     sweep_leases()
     for seconds in (21, 23):
-        with time_machine.travel(timezone.now() + timedelta(seconds=seconds), tick=False):
-            Serving.objects.update(seen=timezone.now(), served=timezone.now())
+        with later(seconds):
             with CaptureQueriesContext(connection) as queries:
                 sweep_leases()
             looks = [each["sql"] for each in queries if """"accepted" = ''""" in each["sql"]]

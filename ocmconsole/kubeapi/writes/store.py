@@ -243,17 +243,18 @@ class _Act:
             for rows in saved_last.values():
                 plain_sql.put(rows)
             plain_sql.insert(entries)
-            if changes_rights or ends_credential:
+            changes_rights |= ends_credential
+            if changes_rights:
                 _count_rights(of_objects=not ends_credential)
             work = controllers.wanted(self.work)
             waiting = controllers.folding() if self.goes_on else frozenset()
             folded = {each for each in work if each[0] in waiting}
             workqueue.put(work - folded, self.now)
             workqueue.put_folded(folded, self.now)
-            _announce(_handed_over(self.writes, last, self.rights + (changes_rights or ends_credential)))
+            _announce(_handed_over(self.writes, last, self.rights + changes_rights))
             if work:
                 transaction.on_commit(workqueue.poke)
-        return changes_rights or ends_credential
+        return changes_rights
 
 
 def _records_of(writes: Sequence[Write], records: Iterable[Record]) -> Iterator[models.Model]:
