@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -86,6 +88,13 @@ def test_each_module_of_the_scheduler_has_a_step_that_make_mutants_silences() ->
     names = list(subjects())
     modules = [each.__name__ for each in scheduler_modules()]
     assert [module for module in modules if not any(name.startswith(f"{module}.") for name in names)] == []
+
+
+def test_make_mutants_leaves_the_import_of_plugins_to_pytest() -> None:
+    """Which ends with an error where one that it rewrites is there already."""
+    code = "import sys, tests.mutants.__main__, tests.mutants.plugin; print('xdist' in sys.modules)"
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True).stdout
+    assert printed == "False\n"
 
 
 def test_the_contract_has_one_sentence_for_each_id() -> None:
