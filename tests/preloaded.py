@@ -1,7 +1,8 @@
 """Programs of the project that tests start: forked from a process of the worker that has imported the libraries already.
 
 To import them is half of what a command costs: 0.3 s of CPU time. Another 0.5 s are the project's own modules, which
-``prepared`` keeps. ``FULL=1`` starts each as anybody would, and so does everything that is not as expected.
+``prepared`` keeps. ``FULL=1`` starts each as anybody would, and so does everything that is not as expected; what is
+measured is started so too (``is_used``).
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ PARAMETERS = (
 OF_TESTS = {"tests.crash.again", "tests.watch.impatient"}
 # What is read before a program begins is as it was for the process that imports.
 EARLY_VARIABLES = ("LD_", "MALLOC_", "OPENSSL_", "PYTHON")
+
+# False where programs are measured: a fork shares memory with its parent, and copies each page that it touches.
+is_used = not selection.FULL
 
 
 def _is_as_expected() -> bool:
@@ -79,7 +83,7 @@ def run(command: list[str], *, timeout: float | None = None, **options: Any) -> 
 
 def _can_be_forked(given: dict[str, Any]) -> bool:
     command = given["args"]
-    if selection.FULL or not _is_as_expected():
+    if not is_used or not _is_as_expected():
         return False
     if given["preexec_fn"] or given["pass_fds"] or given["uid"] is not None or not isinstance(command, list | tuple):
         return False

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
-from tests.bench import table
+import pytest
+
+from tests import preloaded
+from tests.bench import __main__ as bench
+from tests.bench import machine, table
 from tests.bench.goals import DATABASES, GOALS, Better, Goal
 
 CELL = re.compile(r"^\| `(\w+)` ", re.MULTILINE)
@@ -107,3 +112,13 @@ def test_a_run_of_a_part_is_refused() -> None:
     part = _run(rows=[each for each in whole["rows"] if each["name"] != "silent_cpu_ms"])
     assert "silent_cpu_ms on postgres" in table.lacks([part])
     assert table.lacks([part, whole]) == ""
+
+
+def test_hubs_that_are_measured_start_as_anybody_would(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A fork shares memory with its parent and copies the pages that it touches: its figures are not a hub's."""
+    monkeypatch.setattr(preloaded, "is_used", True)
+    monkeypatch.setattr(bench, "LATEST", tmp_path / "latest.json")
+    monkeypatch.setattr(bench, "_chosen", lambda *_: ())  # no database, so nothing is measured
+    monkeypatch.setattr(machine, "allow_many_files", lambda: None)
+    bench.main()
+    assert not preloaded.is_used

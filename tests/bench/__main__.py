@@ -17,6 +17,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from tests import preloaded
 from tests.bench import falling_silent, fleets, machine, pages, placing, rows, seeds, sustaining
 from tests.bench.goals import GOALS
 from tests.bench.row import Row
@@ -30,6 +31,7 @@ HEADER = f"  {'row':<24} {'value':>10}  {'goal':>10}      {'unit':<20} what"
 def main() -> None:
     quick = os.environ.get("BENCH_QUICK", "") not in {"", "0"}
     machine.allow_many_files()
+    preloaded.is_used = False
     run: dict[str, Any] = {
         "machine": machine.description(),
         "commit": machine.commit(),

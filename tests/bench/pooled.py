@@ -206,7 +206,7 @@ class Pool:
 
     async def take(self) -> Connection:
         await self.turns.acquire()
-        return self.free.pop()
+        return self.free.popleft()  # not the last one: the hub closes connections on which nothing is ever asked
 
     def give_back(self, connection: Connection) -> None:
         self.free.append(connection)
