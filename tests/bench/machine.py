@@ -19,8 +19,7 @@ import orjson
 
 TICKS = os.sysconf("SC_CLK_TCK")
 QUIET = 0.05  # of a core: the servers rest
-# Of a core, in so many looks one after the other: what the clock takes, and asking 5,000 open watches again each half minute.
-CALM, CALM_LOOKS = 0.25, 6
+CALM, CALM_LOOKS = 0.15, 6  # of a core, in so many looks one after the other: so much their clock may take
 PATIENCE = 600.0  # seconds
 LOOK = 0.5  # seconds between two looks at whether the servers rest
 YARDSTICK = {"metadata": {"name": "yardstick", "labels": {f"label-{number}": "value" for number in range(40)}}}
@@ -62,14 +61,17 @@ def _stats() -> dict[int, tuple[int, int]]:
     return found
 
 
-def settle() -> None:
-    """Wait until the servers have done what they owe, so that the next measurement does not pay for the last."""
+def settle(calm_use: float = CALM) -> None:
+    """Wait until the servers have done what they owe, so that the next measurement does not pay for the last.
+
+    ``calm_use``: of a core, that they may go on using.
+    """
     deadline, calm = time.monotonic() + PATIENCE, 0
     while time.monotonic() < deadline:
         before = cpu_seconds()
         time.sleep(LOOK)
         used = (cpu_seconds() - before) / LOOK
-        calm = calm + 1 if used <= CALM else 0
+        calm = calm + 1 if used <= calm_use else 0
         if used <= QUIET or calm == CALM_LOOKS:
             return
 
