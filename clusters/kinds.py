@@ -192,6 +192,7 @@ def _message(doc: Doc, type_: str) -> str:
 
 
 def _project_lease(row: Lease, doc: Doc) -> None:
+    """``lease_documents.renewed`` makes the same columns of an agent's plain renewal."""
     spec = spec_of(doc)
     renewed = times.time_of(spec.get("renewTime"))
     row.duration = spec.get("leaseDurationSeconds")

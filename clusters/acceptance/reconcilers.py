@@ -53,8 +53,8 @@ ACCEPTED = Condition(ConditionType.ACCEPTED, "True", "HubClusterAdminAccepted", 
 DENIED = Condition(ConditionType.ACCEPTED, "False", "HubClusterAdminDenied", "Denied by hub cluster admin")
 
 
-def _is_withheld(doc: Doc) -> bool:
-    """Whether it may not go before the agent's rights have: which other finalizers it has is others' business."""
+def _is_kept_for_rights(doc: Doc) -> bool:
+    """Whether it has the finalizer that keeps it until its agent's rights are gone."""
     return API_RESOURCE_CLEANUP in finalizers_of(doc)
 
 
@@ -76,7 +76,7 @@ def _may_need_rights(old: Doc | None, new: Doc | None, key: Key) -> Iterable[Key
     return _acceptance_moved(old, new, key)
 
 
-_acceptance_moved = controllers.changed(is_accepted, is_deleting, _is_withheld, _accepted_condition)
+_acceptance_moved = controllers.changed(is_accepted, is_deleting, _is_kept_for_rights, _accepted_condition)
 
 
 @controllers.reconciler(
@@ -246,7 +246,7 @@ def _remove(name: str, cluster: ManagedCluster | None) -> timedelta | None:
     again = _work_binding_left(name)
     if again is not None or cluster is None:
         return again
-    if _is_withheld(cluster.doc) and _has_works(name):
+    if _is_kept_for_rights(cluster.doc) and _has_works(name):
         return LOOK_AGAIN  # its agent may not undo them any more; deleting them, or detaching the cluster, ends this
     object_writer.drop_finalizer(MANAGED_CLUSTER, Key("", name), API_RESOURCE_CLEANUP)
     return None

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Protocol
 from django.conf import settings
 
 from clusters.acceptance import agent_roles, cleanup_rights, resource_cleanup
-from clusters.kinds import OWN_FINALIZERS, finalizers_of
+from clusters.addons.addon_kinds import MANIFEST_WORK
+from clusters.kinds import API_RESOURCE_CLEANUP, OWN_FINALIZERS, finalizers_of
+from clusters.models import ManagedCluster, ManifestWork
 from ocmconsole.core.models import ClusterRole
 from ocmconsole.environment.durations import span
 from ocmconsole.kubeapi import clock
 
 if TYPE_CHECKING:
-    from clusters.models import ManagedCluster
     from ocmconsole.kubeapi.access.actor import Actor
     from ocmconsole.kubeapi.errors import Doc
     from ocmconsole.kubeapi.kinds import Kind
@@ -86,9 +87,11 @@ class Cleaned:
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """``foreign`` are finalizers on the cluster itself that the hub does not know, and so does not wait for alone.
+    """``foreign`` are finalizers on the cluster itself that are not the hub's: their own clients take them off.
 
-    ``certificates`` are those that are neither expired nor revoked, ``cleanup_left`` as in ``cleanup_rights.left_at``.
+    ``undeleted_works``: how many works the removal waits for that nobody deletes: the hub does not, because the gate
+    ResourceCleanup is off or its list of kinds has no works. ``certificates`` are those that are neither expired nor
+    revoked, ``cleanup_left`` as in ``cleanup_rights.left_at``.
     """
 
     has_begun: bool
@@ -101,6 +104,7 @@ class Departure:
     more_blockers: int
     foreign: list[str]
     held_by: Blocker | None
+    undeleted_works: int
     certificates: int
     certificates_end: datetime | None
     cleanup_left: timedelta | None
@@ -129,17 +133,21 @@ def departure_of(cluster: ManagedCluster, now: datetime) -> Departure:
     blockers = [_blocker(kind, row) for kind, row in rows if finalizers_of(row.doc)]
     foreign = [each for each in finalizers_of(cluster.doc) if each not in OWN_FINALIZERS]
     count, ends = certificates().valid(cluster.name, now)
+    cleans = settings.OCMCONSOLE_FEATURE_GATES["ResourceCleanup"]
+    works = [] if cleans and MANIFEST_WORK in kinds else _works_left_to_people(cluster)
+    waited_for = [*(rows if cleans else []), *((MANIFEST_WORK, work) for work in works)]
     return Departure(
         has_begun=cluster.deleted_at is not None,
         since=cluster.deleted_at,
         for_=now - cluster.deleted_at if cluster.deleted_at else timedelta(),
         has_rights=ClusterRole.objects.filter(name=agent_roles.role_name(cluster.name)).exists(),
-        cleans=settings.OCMCONSOLE_FEATURE_GATES["ResourceCleanup"],
+        cleans=cleans,
         cleaned=[Cleaned(kind.kind, kind.plural, sum(each is kind for each, _ in rows)) for kind in kinds],
         blockers=blockers[:SHOWN],
         more_blockers=max(0, len(blockers) - SHOWN),
         foreign=foreign,
-        held_by=_held_by(cluster, rows, foreign),
+        held_by=_held_by(cluster, waited_for, foreign),
+        undeleted_works=sum(work.deleted_at is None for work in works),
         certificates=count,
         certificates_end=ends,
         cleanup_left=cleanup_rights.left_at(cluster.name, now),
@@ -159,6 +167,13 @@ def _held_by(cluster: ManagedCluster, rows: list[tuple[Kind, Resource]], foreign
     first = rows[0][0]
     waiting = [_blocker(kind, row) for kind, row in rows if kind is first and finalizers_of(row.doc) and row.deleted_at]
     return min(waiting, key=lambda each: each.since or clock.now(), default=None)
+
+
+def _works_left_to_people(cluster: ManagedCluster) -> list[ManifestWork]:
+    """Works that the hub waits for and does not delete (H31)."""
+    if API_RESOURCE_CLEANUP not in finalizers_of(cluster.doc):
+        return []
+    return list(ManifestWork.objects.filter(namespace=cluster.name).order_by("name"))
 
 
 def _blocker(kind: Kind, row: Resource) -> Blocker:

@@ -93,6 +93,8 @@ def _removing(cluster: ManagedCluster, status: Status, last_heard: datetime | No
         return replace(status, sentence=sentence, why=why)
     held = found.held_by
     if held is None:
+        if found.undeleted_works:
+            return _waiting_for_works(cluster, status, since, found.undeleted_works)
         left = f" {found.left} object{'s' if found.left != 1 else ''} left in its namespace." if found.left else ""
         return replace(status, sentence=f"{since}{left}", why="The hub is at work; nothing holds it up.")
     for_ = f" for {span(now - held.since)}" if held.since else ""
@@ -103,6 +105,22 @@ def _removing(cluster: ManagedCluster, status: Status, last_heard: datetime | No
         sentence=sentence if held.is_inside else f"{since} The {finalizers} on the cluster itself holds it.",
         why=_why_held(cluster, held, last_heard, now),
         next=_step(cluster, held),
+    )
+
+
+def _waiting_for_works(cluster: ManagedCluster, status: Status, since: str, works: int) -> Status:
+    """H31: those that the hub does not delete itself."""
+    what = "1 work that nobody has deleted" if works == 1 else f"{works} works that nobody has deleted"
+    return replace(
+        status,
+        sentence=f"{since} It waits for {what}.",
+        why="This hub leaves works to the clients that made them.",
+        next=NextStep(
+            "Delete the works in its namespace.",
+            NextStepPage.REMOVE,
+            f"kubectl -n {cluster.name} delete manifestworks --all",
+            on_hub=True,
+        ),
     )
 
 

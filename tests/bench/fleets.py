@@ -401,6 +401,11 @@ def connected(made: Seeds, scale: Scale) -> Iterator[Row]:
                 minutes.append(_take(agents, cpu))
                 cpu = machine.cpu_seconds()
                 tell(f"{minutes[-1]}; {minutes[-1].told['links']}; {_memory()}")
+            people = Everyday(hub)
+            people.start()  # each cluster that joins changes rights: each watch is asked again within half a minute
+            time.sleep(WINDOW)
+            busy = _take(agents, cpu)
+            people.stop()
             more = unknown(hub) - before
         finally:
             agents.end()
@@ -409,7 +414,7 @@ def connected(made: Seeds, scale: Scale) -> Iterator[Row]:
         each = sum(minute.cpu for minute in minutes) / sum(minute.told["seconds"] for minute in minutes) * 60 / whole
         about = (
             f"{last['links']['streams']} watches and {last['links']['renewals']} other connections to {len(servers)} servers, "
-            f"{opening:.0f} s and {opened:.0f} CPU s to open; {_became(more)}; {minutes[-1]}"
+            f"{opening:.0f} s and {opened:.0f} CPU s to open; {_became(more)}; {minutes[-1]}; a minute beside people: {busy}, {people}"
         )
         yield Row("fleet_connected", whole if more <= 0 else 0, about)
         yield Row(

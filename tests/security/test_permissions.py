@@ -30,19 +30,11 @@ from tests.actors import ROOT, grant, rule
 from tests.security.callers import CLUSTERS, holder
 from tests.security.test_credentials import question
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("_authority")]
+pytestmark = pytest.mark.django_db
 
 ACCEPT, VIEW, CHANGE = (f"clusters.{act}_managedcluster" for act in ("accept", "view", "change"))
 JOIN, BIND = "clustersets.join_managedclusterset", "clustersets.bind_managedclusterset"
 GROUP = "cluster.open-cluster-management.io"
-
-
-@pytest.fixture(scope="module")
-def _authority() -> None:
-    from registration.pki import ca
-
-    configured.OCMCONSOLE_HOME.mkdir(parents=True, exist_ok=True)
-    ca.ensure_authority(configured.OCMCONSOLE_HOME, ["localhost"])
 
 
 @pytest.fixture

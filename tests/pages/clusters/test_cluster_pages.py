@@ -37,16 +37,6 @@ UNREACHABLE = f"{GROUP}/unreachable"
 Doc = dict[str, Any]
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _authority() -> None:
-    """Certificates of agents are signed in the test's own process."""
-    from django.conf import settings
-
-    from registration.pki import ca
-
-    ca.ensure_authority(settings.OCMCONSOLE_HOME, ["localhost"])
-
-
 @pytest.fixture
 @kept
 def joined() -> str:

@@ -30,7 +30,7 @@ from registration.certificates import issued_certificates
 from registration.models import IssuedCertificate
 from tests import factories as make
 from tests.entry_points import scene
-from tests.pages.clusters.test_cluster_pages import _authority, joined, signed_in, text_of  # noqa: F401 - fixtures
+from tests.pages.clusters.test_cluster_pages import joined, signed_in, text_of  # noqa: F401 - fixtures
 
 pytestmark = pytest.mark.django_db
 
@@ -211,6 +211,32 @@ def test_a_removal_held_by_somebody_elses_finalizer_names_it_and_not_the_agent(j
     assert "not the hub's: the client that put it there must take it off" in page
     assert "On the hub" in page
     assert "kubectl get managedclusters/c1 -o yaml" in page
+
+
+@pytest.mark.contract("H31", "H32")
+@pytest.mark.parametrize(
+    "changed",
+    [{"FEATURE_GATES": {"ResourceCleanup": False}}, {"GC_RESOURCES": ["addon.open-cluster-management.io/v1beta1/managedclusteraddons"]}],
+    ids=["gate off", "list without works"],
+)  # fmt: skip
+def test_works_that_the_hub_does_not_delete_are_said_to_wait_for_people(
+    joined: str,  # noqa: F811 - a fixture
+    boss: Client,
+    settings: Any,
+    changed: dict[str, Any],
+) -> None:
+    settings.OCMCONSOLE_FEATURE_GATES = settings.OCMCONSOLE_FEATURE_GATES | changed.get("FEATURE_GATES", {})
+    settings.OCMCONSOLE_GC_RESOURCES = changed.get("GC_RESOURCES", settings.OCMCONSOLE_GC_RESOURCES)
+    make.work("c1", "web", finalizers=[WORK_FINALIZER])
+    assert "the cluster will wait until they are deleted" in read(boss.get("/clusters/c1/remove/"))
+    verbs.delete(make.ADMIN, MANAGED_CLUSTER, Key("", "c1"))
+    make.settle()
+    page = read(boss.get("/clusters/c1/"))
+    assert "It waits for 1 work that nobody has deleted." in page
+    assert "kubectl -n c1 delete manifestworks --all" in page
+    assert "the cluster waits until they are deleted" in read(boss.get("/clusters/c1/remove/"))
+    verbs.delete(make.ADMIN, MANIFEST_WORK, Key("c1", "web"))
+    assert f"It waits for manifestworks/web, held by the finalizer {WORK_FINALIZER}" in read(boss.get("/clusters/c1/"))
 
 
 def test_an_addon_that_others_hold_is_not_said_to_wait_for_the_agent(joined: str, boss: Client) -> None:  # noqa: F811 - a fixture
