@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -64,6 +65,9 @@ def configure(sender: Celery, **_: object) -> None:
         # processes that it forks would write on.
         worker_pool="threads",
         worker_prefetch_multiplier=1,
+        # Celery closes a thread's connection to the database before and after each task otherwise: a new one every two
+        # seconds. ``HubTask`` closes one that is of no use any more.
+        CELERY_DB_REUSE_MAX=sys.maxsize,
         worker_hijack_root_logger=False,
         task_default_queue=WORK,
         task_queues=[Queue(WORK), Queue(CLOCK)],
@@ -90,9 +94,12 @@ class HubTask(Task):  # type: ignore[type-arg] # it takes none at run time
 
     @frame_stack.with_room
     def __call__(self, *arguments: object, **options: object) -> object:
+        from django.db import close_old_connections  # noqa: PLC0415 - as above
+
         from ocmconsole.kubeapi import spans  # noqa: PLC0415 - as above
         from ocmconsole.kubeapi.health import outages  # noqa: PLC0415 - as above
 
+        close_old_connections()
         if outages.state.only_reads:
             return None
         with spans.root(f"task {self.name}"):

@@ -423,7 +423,7 @@ def connected(made: Seeds, scale: Scale) -> Iterator[Row]:
         yield Row(
             "agent_minute_cpu_ms",
             1000 * each,
-            f"of {whole} in three minutes; 100,000 would take {each * 100_000 / 60:.2f} cores",
+            f"of {whole} in three minutes, which are {whole / WINDOW:.0f} pairs a second for {len(servers)} servers",
         )
         _check(hub)
 

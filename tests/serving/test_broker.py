@@ -6,6 +6,8 @@ from contextlib import ExitStack
 
 import pytest
 import redis
+from celery.fixups.django import DjangoWorkerFixup  # type: ignore[attr-defined] # missing in its stubs
+from django.db import connection
 from kombu import Connection, Queue
 
 from ocmconsole.celery import Transport, app
@@ -26,3 +28,12 @@ def test_a_poke_that_was_taken_is_kept_nowhere_and_put_back_by_nobody() -> None:
         assert not keys.exists("unacked", "unacked_index")
         broker.close()
         assert keys.llen(queue.name) == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_thread_of_a_worker_keeps_its_connection_to_the_database() -> None:
+    connection.ensure_connection()
+    before = connection.connection
+    DjangoWorkerFixup(app).close_database()  # before and after each task
+    connection.ensure_connection()
+    assert connection.connection is before
