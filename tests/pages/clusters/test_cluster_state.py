@@ -214,19 +214,16 @@ def test_a_removal_held_by_somebody_elses_finalizer_names_it_and_not_the_agent(j
 
 
 @pytest.mark.contract("H31", "H32")
-@pytest.mark.parametrize(
-    "changed",
-    [{"FEATURE_GATES": {"ResourceCleanup": False}}, {"GC_RESOURCES": ["addon.open-cluster-management.io/v1beta1/managedclusteraddons"]}],
-    ids=["gate off", "list without works"],
-)  # fmt: skip
+@pytest.mark.parametrize("cleans", [False, True], ids=["gate off", "list without works"])
 def test_works_that_the_hub_does_not_delete_are_said_to_wait_for_people(
     joined: str,  # noqa: F811 - a fixture
     boss: Client,
     settings: Any,
-    changed: dict[str, Any],
+    cleans: bool,
 ) -> None:
-    settings.OCMCONSOLE_FEATURE_GATES = settings.OCMCONSOLE_FEATURE_GATES | changed.get("FEATURE_GATES", {})
-    settings.OCMCONSOLE_GC_RESOURCES = changed.get("GC_RESOURCES", settings.OCMCONSOLE_GC_RESOURCES)
+    settings.OCMCONSOLE_FEATURE_GATES = settings.OCMCONSOLE_FEATURE_GATES | {"ResourceCleanup": cleans}
+    if cleans:
+        settings.OCMCONSOLE_GC_RESOURCES = ["addon.open-cluster-management.io/v1beta1/managedclusteraddons"]
     make.work("c1", "web", finalizers=[WORK_FINALIZER])
     assert "the cluster will wait until they are deleted" in read(boss.get("/clusters/c1/remove/"))
     verbs.delete(make.ADMIN, MANAGED_CLUSTER, Key("", "c1"))
