@@ -1,12 +1,11 @@
 """Agents that show a certificate: who they are, and what they may, as this process remembers it.
 
-Invariant: memory never decides alone. Each batch reads in the database how often rights or credentials have changed
-(``Revision.rights``): a batch of writes under the counter's lock, in the transaction that it is written by, a batch of
-reads before its rows. Who was not examined since the last change is examined again, there and then, by the RBAC index,
-which follows the log; where a credential may have ended (``change_log.ended_credentials``) by one query for all
-certificates of the batch too. A cluster that joins changes roles and ends no credential. Revoking a certificate,
-deleting a binding and deactivating an account each count one change in their own transaction. So whatever was
-acknowledged before a batch began is in force for it, in every process and without a message that could be lost; and
+Invariant: memory never decides alone. Each batch reads in the database how often rights or credentials may have ended
+(``change_log.RightsCounts``): a batch of writes under the counter's lock, in the transaction that it is written by, a
+batch of reads before its rows. Who was not examined since the last end is examined again, there and then, by the RBAC
+index, which follows the log; where a credential may have ended by one query for all certificates of the batch too. Only
+a yes is remembered, and a cluster that joins only gives rights. Revoking a certificate, deleting a binding and
+deactivating an account each count one end in their own transaction. So whatever was acknowledged before a batch began is in force for it, in every process and without a message that could be lost; and
 what is acknowledged later waits for the counter, and so came after the batch.
 
 An identity is its whole certificate: the key is the digest of all its bytes, which the TLS of this connection has
@@ -40,7 +39,7 @@ MOST_QUESTIONS = 12  # that are remembered of one agent; it needs two for its le
 
 @dataclass(slots=True, eq=False)
 class KnownAgent:
-    """``permitted``: what was asked, and as of how many changes of rights. ``until``: seconds since the epoch.
+    """``permitted``: what was asked, and as of how many ends of rights. ``until``: seconds since the epoch.
 
     ``honoured``: as of how many ended credentials its own had not, -1 where it is not known or not honoured.
     One that was not met yet has no ``actor``. ``certificate`` is what ``client_certificates`` remembers too.
@@ -100,37 +99,41 @@ def meet(agents: Iterable[KnownAgent]) -> None:
             agent.actor = actor
 
 
-def may(asked: Iterable[tuple[KnownAgent, str]], verb: str, rights: int) -> list[bool]:
+def may(asked: Iterable[tuple[KnownAgent, str]], verb: str, ended_rights: int) -> list[bool]:
     """For each agent and namespace, whether the agent may do this with the lease there.
 
-    ``rights`` is how often rights have changed, read in the present transaction. A no says only that the ordinary path
+    ``ended_rights`` is how often rights may have ended, read in the present transaction. A no says only that the ordinary path
     must be asked: other authorizers may allow it, and it knows the words of a refusal.
     """
     questions = [(agent, (verb, namespace)) for agent, namespace in asked]
-    return _permitted(questions, rights, lambda place: verbs.attributes(LEASE, verb, Key(place[1], LEASE_NAME)))
+    return _permitted(questions, ended_rights, lambda place: verbs.attributes(LEASE, verb, Key(place[1], LEASE_NAME)))
 
 
-def may_watch(asked: Iterable[tuple[KnownAgent, Attributes]], rights: int) -> list[bool]:
-    """For each agent, whether it may do what the attributes say; ``rights`` and a no as of ``may``."""
-    return _permitted(list(asked), rights, lambda attributes: attributes)
+def may_watch(asked: Iterable[tuple[KnownAgent, Attributes]], ended_rights: int) -> list[bool]:
+    """For each agent, whether it may do what the attributes say; ``ended_rights`` and a no as of ``may``."""
+    return _permitted(list(asked), ended_rights, lambda attributes: attributes)
 
 
-def _permitted(asked: list[tuple[KnownAgent, Any]], rights: int, spelled: Callable[[Any], Attributes]) -> list[bool]:
+def _permitted(
+    asked: list[tuple[KnownAgent, Any]], ended_rights: int, spelled: Callable[[Any], Attributes]
+) -> list[bool]:
     """``spelled`` makes the question of what is remembered for it."""
     now = clock.now().timestamp()
-    due = [each for each in asked if each[0].actor is not None and not _is_examined(*each, rights)]
+    due = [each for each in asked if each[0].actor is not None and not _is_examined(*each, ended_rights)]
     if due:
-        _examine(due, rights, spelled)
-    return [_is_examined(agent, question, rights) and now <= agent.until for agent, question in asked]
+        _examine(due, spelled)
+    return [_is_examined(agent, question, ended_rights) and now <= agent.until for agent, question in asked]
 
 
-def _is_examined(agent: KnownAgent, question: Hashable, rights: int) -> bool:
-    return agent.permitted.get(question, -1) >= rights
+def _is_examined(agent: KnownAgent, question: Hashable, ended_rights: int) -> bool:
+    return agent.permitted.get(question, -1) >= ended_rights
 
 
-def _examine(due: list[tuple[KnownAgent, Any]], rights: int, spelled: Callable[[Any], Attributes]) -> None:
-    _look_up_certificates({agent for agent, _ in due})
-    tables = rule_index.index.as_of(rights)
+def _examine(due: list[tuple[KnownAgent, Any]], spelled: Callable[[Any], Attributes]) -> None:
+    """The counts come first: what changes later counts one more."""
+    counts = change_log.rights_counts()
+    _look_up_certificates({agent for agent, _ in due}, counts.ended_credentials)
+    tables = rule_index.index.as_of(counts.changes)
     for agent, question in due:
         actor = agent.actor
         decision = tables.decide(actor, spelled(question)) if agent.honoured >= 0 and actor is not None else None
@@ -139,12 +142,11 @@ def _examine(due: list[tuple[KnownAgent, Any]], rights: int, spelled: Callable[[
             continue
         if len(agent.permitted) >= MOST_QUESTIONS:
             agent.permitted.clear()
-        agent.permitted[question] = rights
+        agent.permitted[question] = counts.ended_rights
 
 
-def _look_up_certificates(agents: Iterable[KnownAgent]) -> None:
-    """Those that may have ended since they were looked up. The count comes first: what ends later counts one more."""
-    ended = change_log.ended_credentials()
+def _look_up_certificates(agents: Iterable[KnownAgent], ended: int) -> None:
+    """Those that may have ended since they were looked up."""
     old = [agent for agent in agents if agent.honoured != ended]
     if not old:
         return

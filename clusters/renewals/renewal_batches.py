@@ -55,7 +55,7 @@ class LeaseBatches:
         """The texts of leases, None where the ordinary path must answer."""
         close_old_connections()
         known_agents.meet(agent for agent, _ in asked)
-        permitted = known_agents.may(asked, "get", change_log.rights())
+        permitted = known_agents.may(asked, "get", change_log.rights_counts().ended_rights)
         texts = _stored(
             {namespace for (_, namespace), is_permitted in zip(asked, permitted, strict=True) if is_permitted}
         )
@@ -70,7 +70,7 @@ class LeaseBatches:
         close_old_connections()
         known_agents.meet(agent for agent, _ in asked)
         standing = change_log.standing()
-        permitted = known_agents.may_watch(asked, standing.rights)
+        permitted = known_agents.may_watch(asked, standing.ended_rights)
         return [standing if is_permitted else None for is_permitted in permitted]
 
     def renew(self, asked: Sequence[Renewing]) -> list[bytes | None]:
@@ -82,9 +82,9 @@ class LeaseBatches:
             renewal.key.namespace: (renewal, each.agent) for renewal, each in zip(mine, asked, strict=True) if renewal
         }
 
-        def refused(rights: int, left: Sequence[Renewal]) -> list[Renewal]:
+        def refused(ended_rights: int, left: Sequence[Renewal]) -> list[Renewal]:
             agents = [(begun[renewal.key.namespace][1], renewal.key.namespace) for renewal in left]
-            permitted = known_agents.may(agents, "update", rights)
+            permitted = known_agents.may(agents, "update", ended_rights)
             return [renewal for renewal, is_permitted in zip(left, permitted, strict=True) if not is_permitted]
 
         todo = [renewal for renewal, _ in begun.values()]

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import orjson
 from django.conf import settings
@@ -143,6 +143,14 @@ class Resource(models.Model):
         return super().delete(*args, **options)
 
 
+class Taken(NamedTuple):
+    """What the counter says to who has taken it."""
+
+    last: int  # of the numbers that were reserved
+    rights: int  # how often rights or credentials have changed
+    ended_rights: int  # how often some may have ended by that
+
+
 class Revision(models.Model):
     """The one counter row: every write takes its numbers here, first, so that commit order is revision order."""
 
@@ -153,6 +161,8 @@ class Revision(models.Model):
     # How many of those were changes of objects alone, by which no certificate ended. What the release before counts is
     # not among them, so it is taken for more than it is.
     rights_of_objects = models.BigIntegerField(default=0, db_default=0)
+    # How many of those only gave rights, by new objects: who was permitted something before still is. As above.
+    rights_given = models.BigIntegerField(default=0, db_default=0)
     # While a person has made the hub read-only: why, in words; else null.
     read_only = models.TextField(null=True)  # noqa: DJ001 - the release before inserts nothing here
 
@@ -163,21 +173,22 @@ class Revision(models.Model):
         return str(self.value)
 
     @classmethod
-    def take(cls, count: int) -> tuple[int, int]:
+    def take(cls, count: int) -> Taken:
         """Reserve ``count`` numbers and lock the counter until the transaction ends; the first write ever makes it.
 
-        Returns the last number, and how often rights have changed. Raises ServiceUnavailable while a hub is read-only.
+        Raises ServiceUnavailable while a hub is read-only.
         """
         with connection.cursor() as cursor:
             cursor.execute(
                 "INSERT INTO kubeapi_revision (id, value, rights) VALUES (1, %s, 0) "
-                "ON CONFLICT (id) DO UPDATE SET value = kubeapi_revision.value + %s RETURNING value, rights, read_only",
+                "ON CONFLICT (id) DO UPDATE SET value = kubeapi_revision.value + %s "
+                "RETURNING value, rights, rights - rights_given, read_only",
                 [1 + count, count],
             )
-            last, rights, read_only = cursor.fetchone()
+            *taken, read_only = cursor.fetchone()
             if read_only is not None and not cls.is_exempt:
                 raise errors.unable(read_only)
-            return int(last), int(rights)
+            return Taken(*taken)
 
 
 class Incarnation(models.Model):

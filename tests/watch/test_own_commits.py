@@ -145,18 +145,22 @@ def test_commits_that_are_announced_in_another_order_are_passed_on_in_that_of_th
     assert asyncio.run(follow()) == ["web-1", "web-2", "web-3"]
 
 
-def test_a_change_of_rights_comes_with_its_number(looks: list[int]) -> None:
+def test_an_end_of_rights_comes_with_its_number(looks: list[int]) -> None:
     async def follow() -> tuple[int, int]:
         followed = follower.follower()
         async with asyncio.timeout(LONGEST), followed.subscribe(follower.Topic(CLUSTER_ROLE.resource)) as watch:
             await apart(lambda: make.create(CLUSTER_ROLE, make.document(CLUSTER_ROLE, "first") | {"rules": []}))
             await heard(watch, 1)
-            began, before = len(looks), followed.rights
+            began, before = len(looks), followed.ended_rights
             await apart(lambda: make.create(CLUSTER_ROLE, make.document(CLUSTER_ROLE, "second") | {"rules": []}))
             await heard(watch, 1)
+            assert followed.ended_rights == before
+            await apart(lambda: verbs.delete(make.ADMIN, CLUSTER_ROLE, Key("", "first")))
+            await heard(watch, 1)
             assert len(looks) == began
-            assert followed.rights > before
-            return followed.rights, await follower.in_thread(change_log.rights)
+            assert followed.ended_rights > before
+            counts = await follower.in_thread(change_log.rights_counts)
+            return followed.ended_rights, counts.ended_rights
 
-    rights, stored = asyncio.run(follow())
-    assert rights == stored
+    ended, stored = asyncio.run(follow())
+    assert ended == stored

@@ -224,13 +224,13 @@ def untimed(lines: list[bytes]) -> list[object]:
     return events
 
 
-def test_before_an_event_that_follows_a_change_of_rights_is_sent_the_stream_is_asked() -> None:
+def test_before_an_event_that_follows_an_end_of_rights_is_sent_the_stream_is_asked() -> None:
     asked: list[int] = []
 
     async def follow() -> None:
         seen = await here()
-        rights = await follower.in_thread(change_log.rights)
-        async with connected(seen, judged=rights) as client:
+        counts = await follower.in_thread(change_log.rights_counts)
+        async with connected(seen, judged=counts.ended_rights) as client:
 
             async def refused() -> bool:
                 asked.append(1)
@@ -240,7 +240,7 @@ def test_before_an_event_that_follows_a_change_of_rights_is_sent_the_stream_is_a
             await apart(partial(make.cluster, "web-1"))
             await client.until(1)
             assert (len(client.pushed), asked) == (1, [])
-            follower.follower().rights += 1
+            follower.follower().ended_rights += 1
             await apart(partial(make.cluster, "web-2"))
             await when(lambda: asked)
             assert (len(client.pushed), client.sent) == (1, [])

@@ -24,7 +24,7 @@ from ocmconsole.kubeapi.http.api_calls import Call
 from ocmconsole.kubeapi.http.hooks import JSONRenderer
 from ocmconsole.kubeapi.http.request_info import ListOptions
 from ocmconsole.kubeapi.storage.reader import TextPage
-from ocmconsole.kubeapi.watch import follower, streams
+from ocmconsole.kubeapi.watch import change_log, follower, streams
 from ocmconsole.kubeapi.watch.open_watches import Watcher
 from ocmconsole.kubeapi.watch.stream_response import AsyncStreamResponse
 
@@ -90,7 +90,8 @@ def stream_response(call: Call, seen: streams.WatchScope, state: streams.State =
     """A watch, which goes on as long as its caller may."""
     environ, asked = call.request.META, call.info.attributes()
     may_go_on = partial(follower.in_thread, authentication.may_still, environ, asked, deleting=seen.deleting)
-    judged = -1 if call.actor.as_of is None else call.actor.as_of
+    counts = change_log.rights_counts()
+    judged = counts.ended_rights if counts.changes == call.actor.as_of else -1
     watcher = Watcher(call.actor.user, call.actor.user_agent, clock.now())
     stream = streams.Stream(seen, may_go_on, state, judged, watcher=watcher)
     return AsyncStreamResponse(

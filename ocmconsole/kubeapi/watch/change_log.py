@@ -105,21 +105,22 @@ class ChangeEntry:
 class CommittedChanges(NamedTuple):
     """What one transaction appended to the log: all numbers from ``first`` to ``last``, each with an entry.
 
-    ``rights`` is how often rights had changed after it. ``entries`` makes them, for followers of any of ``resources``.
+    ``ended_rights`` is how often rights may have ended, by it too. ``entries`` makes them, for followers of any of
+    ``resources``.
     """
 
     first: int
     last: int
-    rights: int
+    ended_rights: int
     resources: frozenset[str]
     entries: Callable[[], list[ChangeEntry]]
 
 
 class Standing(NamedTuple):
-    """Where the log ends, how often rights had changed by then, and by resource up to where it was cut."""
+    """Where the log ends, how often rights may have ended by then, and by resource up to where it was cut."""
 
     revision: int
-    rights: int
+    ended_rights: int
     cuts: dict[str, int]
 
 
@@ -127,7 +128,7 @@ def standing() -> Standing:
     """One query; cuts are few, one a resource at most."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT head.value, head.rights, cut.resource, cut.revision FROM kubeapi_revision head "
+            "SELECT head.value, head.rights - head.rights_given, cut.resource, cut.revision FROM kubeapi_revision head "
             "LEFT JOIN kubeapi_compaction cut ON cut.revision > 0 WHERE head.id = 1"
         )
         rows = cursor.fetchall()
@@ -140,7 +141,7 @@ class Head(NamedTuple):
     """Where log and audit end. Commits take turns, so nothing comes to be before it afterwards."""
 
     revision: int
-    rights: int  # how often rights or credentials have changed (``Revision.rights``)
+    ended_rights: int  # ``RightsCounts.ended_rights``
     audit: int  # number of the newest audit entry
 
 
@@ -148,7 +149,7 @@ def head() -> Head:
     """One row by its key and the end of an index: asked for all the time."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT value, rights, (SELECT COALESCE(MAX(id), 0) FROM kubeapi_auditevent) "
+            "SELECT value, rights - rights_given, (SELECT COALESCE(MAX(id), 0) FROM kubeapi_auditevent) "
             "FROM kubeapi_revision WHERE id = 1"
         )
         row = cursor.fetchone()
@@ -223,12 +224,22 @@ def rights() -> int:
     return int(row[0]) if row else 0
 
 
-def ended_credentials() -> int:
-    """How many changes of rights may have ended a certificate: all that were not of objects alone."""
+class RightsCounts(NamedTuple):
+    """How often rights or credentials have changed (``Revision``)."""
+
+    changes: int
+    ended_rights: int  # changes by which a right or a credential may have ended: all that did not give alone
+    ended_credentials: int  # changes by which a certificate may have ended: all that were not of objects alone
+
+
+def rights_counts() -> RightsCounts:
+    """One row by its key."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT rights - rights_of_objects FROM kubeapi_revision WHERE id = 1")
+        cursor.execute(
+            "SELECT rights, rights - rights_given, rights - rights_of_objects FROM kubeapi_revision WHERE id = 1"
+        )
         row = cursor.fetchone()
-    return int(row[0]) if row else 0
+    return RightsCounts(*row) if row else RightsCounts(0, 0, 0)
 
 
 # ---------------------------------------------------------------- waking

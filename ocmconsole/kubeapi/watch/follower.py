@@ -118,7 +118,7 @@ class ChangeSubscriber:
     """One stream's bounded queue. None in the queue ends the stream.
 
     ``push`` is there while the stream waits for the queue: it takes changes at once, and returns how many it took. Its
-    second argument is how often rights had changed. ``wake`` is called when something was put into the queue, of a
+    second argument is how often rights may have ended. ``wake`` is called when something was put into the queue, of a
     stream that has no task which waits for it.
     """
 
@@ -159,7 +159,7 @@ class Follower:
 
     def __init__(self) -> None:
         self.revision = 0  # up to here every watch has in its queue what it hears of
-        self.rights = 0  # how often rights had changed when the last entries were read, those before them included
+        self.ended_rights = 0  # how often they may have ended when the last entries were read, or by them
         self._noticed = 0  # up to here every page has the audit in its queue
         self._looked = 0.0  # by the loop's clock: when the database was asked last
         self._next_notice = 0.0  # by the loop's clock: the audit is not read before
@@ -243,7 +243,7 @@ class Follower:
             self._recent.end(resource)
 
     async def _run(self) -> None:
-        self.revision, self.rights, self._noticed = await self._first()
+        self.revision, self.ended_rights, self._noticed = await self._first()
         await self._expect_watches()
         self._started.set_result(None)
         change_log.wakers.add(self._wake)
@@ -311,7 +311,7 @@ class Follower:
             if commit.first != self.revision + 1:
                 self._must_look = True  # another process was in between, or a thread has not come to announce its own
                 return
-            self.rights = max(self.rights, commit.rights)
+            self.ended_rights = max(self.ended_rights, commit.ended_rights)
             is_heard = not commit.resources.isdisjoint(self._heard)
             entries = [each for each in commit.entries() if each.resource in self._heard] if is_heard else []
             self._publish(commit.last, entries)
@@ -325,7 +325,7 @@ class Follower:
             if not asked.issuperset(self._heard):
                 continue  # a stream that was opened meanwhile may be due what this look has left out
             self._cut_off(found.cuts)
-            self.rights = max(self.rights, found.head.rights)
+            self.ended_rights = max(self.ended_rights, found.head.ended_rights)
             if found.reached > self.revision:
                 self._publish(found.reached, found.entries)
             if found.notices:
@@ -364,7 +364,7 @@ class Follower:
         taken = 0
         if may_push and listener.push is not None and listener.queue.empty():
             try:
-                taken = listener.push(batch, self.rights)
+                taken = listener.push(batch, self.ended_rights)
             except Exception:
                 log.exception("a watch of %s is cut, as its events cannot be made", listener.topic)
                 self._cut(listener)

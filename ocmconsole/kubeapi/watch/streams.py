@@ -128,9 +128,9 @@ def _selection(scope: WatchScope) -> _Selection | None:
 
 @dataclass(slots=True, eq=False)
 class Stream:
-    """One watch. ``may_go_on`` is asked now and then, and before an event that follows a change of rights.
+    """One watch. ``may_go_on`` is asked now and then, and before an event that follows an end of rights.
 
-    A no ends the stream. ``judged`` is how often rights had changed when it was last allowed, -1 if that is not known;
+    A no ends the stream. ``judged`` is how often rights had ended when it was last allowed, -1 if that is not known;
     ``standing`` where the log stood at that moment, if that was read. ``watcher``: who it is, for ``open_watches``.
     ``sink`` is there while something takes events at once, ``listener`` while changes are followed.
     """
@@ -180,17 +180,17 @@ class Stream:
                 except stored_text.Unreadable as error:
                     yield error_line(error)
 
-    def is_due(self, rights: int) -> bool:
-        """Whether it must be asked again if the watch may go on: rights have changed, or it is not known how often."""
-        return self.judged < 0 or rights > self.judged
+    def is_due(self, ended_rights: int) -> bool:
+        """Whether it must be asked again if the watch may go on: rights may have ended, or it is not known how often."""
+        return ended_rights > self.judged
 
-    def push(self, batch: Sequence[ChangeEntry], rights: int) -> int:
+    def push(self, batch: Sequence[ChangeEntry], ended_rights: int) -> int:
         """Write changes to a client that has everything before them; returns how many need nothing more.
 
-        The others wait in the queue: the client does not read, or rights have changed and must be asked for first.
+        The others wait in the queue: the client does not read, or rights may have ended and must be asked for first.
         """
         sink, done = self.sink, 0
-        if sink is None or rights > self.judged:
+        if sink is None or self.is_due(ended_rights):
             return 0
         while done < len(batch) and sink(()):
             lines: list[bytes] = []
@@ -286,7 +286,7 @@ async def _replay(stream: Stream) -> AsyncIterator[bytes]:
         async for past in _replay_log(stream):
             yield past
         return
-    if recent and not await is_still_allowed(stream, followed.rights):
+    if recent and not await is_still_allowed(stream, followed.ended_rights):
         return
     for entry in recent:
         if line := event(stream, entry):
@@ -311,11 +311,11 @@ async def _replay_log(stream: Stream) -> AsyncIterator[bytes]:
                 yield line
 
 
-async def is_still_allowed(stream: Stream, rights: int) -> bool:
-    """Asks only where rights have changed since the last answer; a no ends the stream."""
-    if rights > stream.judged:
+async def is_still_allowed(stream: Stream, ended_rights: int) -> bool:
+    """Asks only where rights may have ended since the last answer; a no ends the stream."""
+    if stream.is_due(ended_rights):
         stream.is_over = not await stream.may_go_on()
-        stream.judged = rights
+        stream.judged = ended_rights
     return not stream.is_over
 
 
@@ -331,7 +331,7 @@ async def _follow(stream: Stream, listener: follower.ChangeSubscriber, ends: flo
             return
         if monotonic() - checked >= RECHECK_SECONDS:
             checked, stream.judged = monotonic(), -1
-        if (batch or stream.judged < 0) and not await is_still_allowed(stream, follower.follower().rights):
+        if (batch or stream.judged < 0) and not await is_still_allowed(stream, follower.follower().ended_rights):
             return
         for entry in batch:
             if line := event(stream, entry):

@@ -2,7 +2,7 @@
 
 A ``Stream`` that has nothing to send needs no generator, no task and no timeout of its own: the follower pushes what
 comes (``Stream.push``), one timer tells when it ends, is due a bookmark or is to be judged again. Only what cannot be
-written at once (the client does not read, rights have changed) is sent by a task, which ends when nothing is left.
+written at once (the client does not read, rights may have ended) is sent by a task, which ends when nothing is left.
 
 Invariants: those of ``streams``: no event is lost, repeated or out of order, and the lines are the same. A watch that
 is due anything before what comes is refused by ``begin``: the ordinary stream replays. Lives on the follower's loop.
@@ -131,7 +131,7 @@ class WaitingStream:
             return
         if now >= self.checked + streams.RECHECK_SECONDS:
             self.checked = now
-            if self.stream.is_due(follower.follower().rights) or clock.now().timestamp() > self.until:
+            if self.stream.is_due(follower.follower().ended_rights) or clock.now().timestamp() > self.until:
                 self.stream.judged = -1
                 self._wake()
                 return
@@ -178,7 +178,7 @@ class WaitingStream:
         try:
             while not self.is_over:
                 batch: list[ChangeEntry] | None = [] if listener.queue.empty() else listener.queue.get_nowait()
-                if batch is None or not await streams.is_still_allowed(stream, follower.follower().rights):
+                if batch is None or not await streams.is_still_allowed(stream, follower.follower().ended_rights):
                     break
                 lines = [line for entry in batch if (line := streams.event(stream, entry))]
                 await self._send(lines)

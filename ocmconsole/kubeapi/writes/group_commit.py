@@ -27,7 +27,7 @@ from django.db import connection, transaction
 
 from ocmconsole.kubeapi import write_queue
 from ocmconsole.kubeapi.health import outages
-from ocmconsole.kubeapi.models import Revision
+from ocmconsole.kubeapi.models import Revision, Taken
 
 MOST = 32  # writes of others in one transaction: some 40 ms, in which no other process and no heartbeat gets in
 
@@ -39,8 +39,8 @@ class Part(Protocol):
     def count(self) -> int:
         """How many revisions it needs."""
 
-    def check(self, rights: int) -> None:
-        """Raises what refuses it, now that ``rights`` changes of rights are committed and nobody else can commit."""
+    def check(self, taken: Taken) -> None:
+        """Raises what refuses it, now that nobody else can commit."""
 
     def write(self, last: int) -> bool:
         """Write with the revisions up to ``last``, once; whether that changes rights."""
@@ -82,10 +82,10 @@ def commit(part: Part) -> int:
 
 def alone(part: Part) -> int:
     """The part as the first in a transaction that is open; returns its last revision."""
-    last, rights = Revision.take(part.count)
-    part.check(rights)
-    part.write(last)
-    return last
+    taken = Revision.take(part.count)
+    part.check(taken)
+    part.write(taken.last)
+    return taken.last
 
 
 def _stand_in_line(part: Part) -> _WaitingPart | None:
@@ -131,16 +131,16 @@ def _lead(own: Part) -> int:
     try:
         with write_queue.turn(), transaction.atomic(durable=True):
             transaction.on_commit(group.note_commit)
-            last, rights = Revision.take(own.count)
-            own.check(rights)
-            group.gather(rights)
-            if not own.write(last):
-                group.write(last)
+            taken = Revision.take(own.count)
+            own.check(taken)
+            group.gather(taken)
+            if not own.write(taken.last):
+                group.write(taken.last)
     except BaseException as error:
         group.failure = error
         raise
     else:
-        return last
+        return taken.last
     finally:
         group.end()
 
@@ -157,14 +157,14 @@ class _Group:
     def note_commit(self) -> None:
         self._is_committed = True
 
-    def gather(self, rights: int) -> None:
+    def gather(self, taken: Taken) -> None:
         """Take those that wait, and see that they are still permitted. An error of the database ends the group."""
         with _guard:
             while _line and len(self._left) < MOST:
                 self._left.append(_line.popleft())
         for each in self._left:
             try:
-                each.context.run(each.part.check, rights)
+                each.context.run(each.part.check, taken)
             except DatabaseFailure:
                 raise
             except Exception as error:  # noqa: BLE001 - raised by the thread that waits for it

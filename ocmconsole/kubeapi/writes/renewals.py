@@ -64,16 +64,16 @@ class _Again(Exception):
 def commit(kind: Kind, columns: tuple[str, ...], renewals: Sequence[Renewal], refused: Refused) -> list[Renewal]:
     """Write all that can be, durably; returns those that were, of which each object may be there once.
 
-    ``refused`` is asked under the counter's lock: it gets how often rights have changed, and what is about to be
+    ``refused`` is asked under the counter's lock: it gets how often rights may have ended, and what is about to be
     written, and returns what must not be. Raises what the database does, after which nobody knows what was written.
     """
     left = list(renewals)
     while left:
         try:
-            with store.numbered(len(left), kind.resource, partial(_entries, kind, left)) as (last, rights):
-                if out := refused(rights, left):
+            with store.numbered(len(left), kind.resource, partial(_entries, kind, left)) as taken:
+                if out := refused(taken.ended_rights, left):
                     raise _Again(out)  # noqa: TRY301 - rolls the transaction back
-                for number, renewal in enumerate(left, start=last - len(left) + 1):
+                for number, renewal in enumerate(left, start=taken.last - len(left) + 1):
                     renewal.revision = number
                 _write(kind, columns, left)
         except _Again as again:

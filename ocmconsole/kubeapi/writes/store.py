@@ -151,16 +151,17 @@ def turn() -> Iterator[Commit]:
 @contextmanager
 def numbered(
     count: int, resource: str, entries: Callable[[], list[change_log.ChangeEntry]]
-) -> Iterator[tuple[int, int]]:
+) -> Iterator[Taken]:
     """A transaction of ``renewals``, which writes ``count`` rows of a resource by SQL of its own.
 
-    As every commit it takes the counter first. Yields the last of its revisions, and how often rights have changed.
-    ``entries`` makes what it has appended to the log; it is called after the commit, if anybody follows the resource.
+    As every commit it takes the counter first. ``entries`` makes what it has appended to the log; it is called after
+    the commit, if anybody follows the resource.
     """
     with write_queue.turn(), transaction.atomic(durable=True):
-        last, rights = Revision.take(count)
-        yield last, rights
-        _announce(change_log.CommittedChanges(last - count + 1, last, rights, frozenset((resource,)), entries))
+        taken = Revision.take(count)
+        yield taken
+        first, ended = taken.last - count + 1, taken.ended_rights
+        _announce(change_log.CommittedChanges(first, taken.last, ended, frozenset((resource,)), entries))
 
 
 def _announce(commit: change_log.CommittedChanges) -> None:
@@ -199,21 +200,21 @@ class _Act:
     work: set[Work]
     now: datetime
     goes_on: bool
-    rights: int = 0  # how often they had changed before
+    ended_rights: int = 0  # how often some may have ended before
 
     @property
     def count(self) -> int:
         return len(self.writes)
 
-    def check(self, rights: int) -> None:
+    def check(self, taken: Taken) -> None:
         """Now that nobody else can come in between: is the client there, and may the actors still? Raises _Ended."""
-        self.rights = rights
+        self.ended_rights = taken.ended_rights
         abandoned_requests.require_client()
         asked = [
             Need(each.actor, _asked_by(each), each.ask_again) for each in self.writes if each.ask_again is not None
         ]
         for need in (*asked, *self.needs):
-            if not need.actor.is_outdated(rights):
+            if not need.actor.is_outdated(taken.rights):
                 continue
             try:
                 with request_cache.forgetting():
@@ -227,7 +228,7 @@ class _Act:
                 _number(write, number)
             _write_rows(self.writes)
             _append(self.writes, self.now)
-            changes_rights = any(write.kind.is_right for write in self.writes)
+            of_rights = [write for write in self.writes if write.kind.is_right]
             ends_credential = False
             entries = [write.audit for write in self.writes if write.audit is not None]
             saved_last: defaultdict[type[models.Model], list[models.Model]] = defaultdict(list)
@@ -243,15 +244,15 @@ class _Act:
             for rows in saved_last.values():
                 plain_sql.put(rows)
             plain_sql.insert(entries)
-            changes_rights |= ends_credential
-            if changes_rights:
-                _count_rights(of_objects=not ends_credential)
+            ends_some = ends_credential or any(write.old is not None for write in of_rights)
+            if changes_rights := bool(of_rights) or ends_credential:
+                _count_rights(of_objects=not ends_credential, given=not ends_some)
             work = controllers.wanted(self.work)
             waiting = controllers.folding() if self.goes_on else frozenset()
             folded = {each for each in work if each[0] in waiting}
             workqueue.put(work - folded, self.now)
             workqueue.put_folded(folded, self.now)
-            _announce(_handed_over(self.writes, last, self.rights + changes_rights))
+            _announce(_handed_over(self.writes, last, self.ended_rights + ends_some))
             if work:
                 transaction.on_commit(workqueue.poke)
         return changes_rights
@@ -285,8 +286,8 @@ def while_permitted(actor: Actor | None) -> Iterator[None]:
     rights have changed since ``actor`` was examined.
     """
     with _recording_refusals(), write_queue.turn(), transaction.atomic():
-        _, rights = Revision.take(0)
-        if actor is not None and actor.is_outdated(rights):
+        taken = Revision.take(0)
+        if actor is not None and actor.is_outdated(taken.rights):
             raise Outdated
         yield
 
@@ -298,7 +299,7 @@ def changing_rights(actor: Actor | None = None) -> Iterator[None]:
     As ``while_permitted``; when it has ended, no commit of anybody whom it concerns is still to come.
     """
     with while_permitted(actor):
-        _count_rights(of_objects=False)
+        _count_rights(of_objects=False, given=False)
         yield
 
 
@@ -319,12 +320,13 @@ class Outdated(Exception):
     """Rights have changed since the actor was examined."""
 
 
-def _count_rights(*, of_objects: bool) -> None:
-    """``of_objects``: no credential of the hub's own rows ended by it (``Revision.rights_of_objects``)."""
+def _count_rights(*, of_objects: bool, given: bool) -> None:
+    """``of_objects``: no credential of the hub's own rows ended by it. ``given``: nor did any right."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE kubeapi_revision SET rights = rights + 1, rights_of_objects = rights_of_objects + %s WHERE id = 1",
-            [int(of_objects)],
+            "UPDATE kubeapi_revision SET rights = rights + 1, rights_of_objects = rights_of_objects + %s, "
+            "rights_given = rights_given + %s WHERE id = 1",
+            [int(of_objects), int(given)],
         )
 
 
@@ -448,7 +450,7 @@ def _append(writes: Sequence[Write], now: datetime) -> None:
     )
 
 
-def _handed_over(writes: Sequence[Write], last: int, rights: int) -> change_log.CommittedChanges:
+def _handed_over(writes: Sequence[Write], last: int, ended_rights: int) -> change_log.CommittedChanges:
     """What ``_append`` has appended, for those who follow the log in memory."""
 
     def entries() -> list[change_log.ChangeEntry]:
@@ -466,7 +468,7 @@ def _handed_over(writes: Sequence[Write], last: int, rights: int) -> change_log.
         ]
 
     resources = frozenset(write.kind.resource for write in writes)
-    return change_log.CommittedChanges(last - len(writes) + 1, last, rights, resources, entries)
+    return change_log.CommittedChanges(last - len(writes) + 1, last, ended_rights, resources, entries)
 
 
 def _log_verb(write: Write) -> Change.Verb:
