@@ -5,8 +5,9 @@ Invariant: memory never decides alone. Each batch reads in the database how ofte
 batch of reads before its rows. Who was not examined since the last end is examined again, there and then, by the RBAC
 index, which follows the log; where a credential may have ended by one query for all certificates of the batch too. Only
 a yes is remembered, and a cluster that joins only gives rights. Revoking a certificate, deleting a binding and
-deactivating an account each count one end in their own transaction. So whatever was acknowledged before a batch began is in force for it, in every process and without a message that could be lost; and
-what is acknowledged later waits for the counter, and so came after the batch.
+deactivating an account each count one end in their own transaction. So whatever was acknowledged before a batch began
+is in force for it, in every process and without a message that could be lost; and what is acknowledged later waits for
+the counter, and so came after the batch.
 
 An identity is its whole certificate: the key is the digest of all its bytes, which the TLS of this connection has
 proven or a trusted proxy passes on. A certificate that the process has not seen before is read with all others of its
@@ -102,8 +103,8 @@ def meet(agents: Iterable[KnownAgent]) -> None:
 def may(asked: Iterable[tuple[KnownAgent, str]], verb: str, ended_rights: int) -> list[bool]:
     """For each agent and namespace, whether the agent may do this with the lease there.
 
-    ``ended_rights`` is how often rights may have ended, read in the present transaction. A no says only that the ordinary path
-    must be asked: other authorizers may allow it, and it knows the words of a refusal.
+    ``ended_rights`` is how often rights may have ended, read in the present transaction. A no says only that the
+    ordinary path must be asked: other authorizers may allow it, and it knows the words of a refusal.
     """
     questions = [(agent, (verb, namespace)) for agent, namespace in asked]
     return _permitted(questions, ended_rights, lambda place: verbs.attributes(LEASE, verb, Key(place[1], LEASE_NAME)))

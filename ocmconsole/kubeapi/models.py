@@ -143,7 +143,7 @@ class Resource(models.Model):
         return super().delete(*args, **options)
 
 
-class Taken(NamedTuple):
+class TakenCounter(NamedTuple):
     """What the counter says to who has taken it."""
 
     last: int  # of the numbers that were reserved
@@ -173,7 +173,7 @@ class Revision(models.Model):
         return str(self.value)
 
     @classmethod
-    def take(cls, count: int) -> Taken:
+    def take(cls, count: int) -> TakenCounter:
         """Reserve ``count`` numbers and lock the counter until the transaction ends; the first write ever makes it.
 
         Raises ServiceUnavailable while a hub is read-only.
@@ -188,7 +188,7 @@ class Revision(models.Model):
             *taken, read_only = cursor.fetchone()
             if read_only is not None and not cls.is_exempt:
                 raise errors.unable(read_only)
-            return Taken(*taken)
+            return TakenCounter(*taken)
 
 
 class Incarnation(models.Model):

@@ -181,7 +181,7 @@ class Stream:
                     yield error_line(error)
 
     def is_due(self, ended_rights: int) -> bool:
-        """Whether it must be asked again if the watch may go on: rights may have ended, or it is not known how often."""
+        """Whether it is to be asked again if the watch may go on: rights may have ended, or that is not known."""
         return ended_rights > self.judged
 
     def push(self, batch: Sequence[ChangeEntry], ended_rights: int) -> int:

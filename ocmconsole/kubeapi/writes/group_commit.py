@@ -27,7 +27,7 @@ from django.db import connection, transaction
 
 from ocmconsole.kubeapi import write_queue
 from ocmconsole.kubeapi.health import outages
-from ocmconsole.kubeapi.models import Revision, Taken
+from ocmconsole.kubeapi.models import Revision, TakenCounter
 
 MOST = 32  # writes of others in one transaction: some 40 ms, in which no other process and no heartbeat gets in
 
@@ -39,7 +39,7 @@ class Part(Protocol):
     def count(self) -> int:
         """How many revisions it needs."""
 
-    def check(self, taken: Taken) -> None:
+    def check(self, taken: TakenCounter) -> None:
         """Raises what refuses it, now that nobody else can commit."""
 
     def write(self, last: int) -> bool:
@@ -157,7 +157,7 @@ class _Group:
     def note_commit(self) -> None:
         self._is_committed = True
 
-    def gather(self, taken: Taken) -> None:
+    def gather(self, taken: TakenCounter) -> None:
         """Take those that wait, and see that they are still permitted. An error of the database ends the group."""
         with _guard:
             while _line and len(self._left) < MOST:

@@ -29,7 +29,7 @@ from ocmconsole.kubeapi.control import controllers, workqueue
 from ocmconsole.kubeapi.encryption import stored_text
 from ocmconsole.kubeapi.health import outages
 from ocmconsole.kubeapi.kinds import Key, Kind
-from ocmconsole.kubeapi.models import AuditEvent, Change, Resource, Revision, writing
+from ocmconsole.kubeapi.models import AuditEvent, Change, Resource, Revision, TakenCounter, writing
 from ocmconsole.kubeapi.storage import audit, plain_sql, row_writes
 from ocmconsole.kubeapi.storage.row_writes import RowChange
 from ocmconsole.kubeapi.watch import change_log
@@ -149,9 +149,7 @@ def turn() -> Iterator[Commit]:
 
 
 @contextmanager
-def numbered(
-    count: int, resource: str, entries: Callable[[], list[change_log.ChangeEntry]]
-) -> Iterator[Taken]:
+def numbered(count: int, resource: str, entries: Callable[[], list[change_log.ChangeEntry]]) -> Iterator[TakenCounter]:
     """A transaction of ``renewals``, which writes ``count`` rows of a resource by SQL of its own.
 
     As every commit it takes the counter first. ``entries`` makes what it has appended to the log; it is called after
@@ -206,7 +204,7 @@ class _Act:
     def count(self) -> int:
         return len(self.writes)
 
-    def check(self, taken: Taken) -> None:
+    def check(self, taken: TakenCounter) -> None:
         """Now that nobody else can come in between: is the client there, and may the actors still? Raises _Ended."""
         self.ended_rights = taken.ended_rights
         abandoned_requests.require_client()

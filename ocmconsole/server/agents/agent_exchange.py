@@ -109,7 +109,9 @@ class AgentExchange(Exchange):
 
         may_go_on = direct_answers.asking(self.leases, digest, asked)
         watcher = Watcher(visit.payer.name, asked.program, clock.now())
-        stream = streams.Stream(asked.scope, may_go_on, judged=standing.ended_rights, standing=standing, watcher=watcher)
+        stream = streams.Stream(
+            asked.scope, may_go_on, judged=standing.ended_rights, standing=standing, watcher=watcher
+        )
         visit.leave()
         with visit.watching():
             metrics.count_request(API, "GET", HTTPStatus.OK, monotonic() - began)

@@ -188,7 +188,9 @@ class _Direct:
         may_go_on = asking(self.answers.leases, self.digest, watch)
         name = visit.payer.name or self.agent.actor.user
         watcher = Watcher(name, watch.program, clock.now())
-        stream = streams.Stream(watch.scope, may_go_on, judged=standing.ended_rights, standing=standing, watcher=watcher)
+        stream = streams.Stream(
+            watch.scope, may_go_on, judged=standing.ended_rights, standing=standing, watcher=watcher
+        )
         waiting, is_begun = WaitingStream.begin(stream, self.agent.until), False
         if waiting is None:
             return False
