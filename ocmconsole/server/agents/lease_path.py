@@ -58,9 +58,11 @@ LARGEST_BATCH = 1_000  # of one statement; SQLite takes 32,766 values
 # Watches are opened, while more heartbeats than so many wait, so many in so many seconds: a watch that is late costs
 # nothing, a heartbeat that is late the cluster.
 MANY_WAITING, YIELDED_BATCH, YIELDED_SECONDS = 64, 25, 0.1
-# Seconds between the beginnings of two batches: what comes meanwhile shares the costs of the next. Of 32 renewals in a
-# batch each takes two thirds of what it takes of 16, and 100,000 agents send 33 in so long; more gain nothing.
-READ_WINDOW, WRITE_WINDOW, WATCH_WINDOW = 0.010, 0.020, 0.025
+# Seconds between the beginnings of two batches: at least, and at most while fewer than ``ENOUGH`` wait. What comes
+# meanwhile shares the costs of the next. Of 32 renewals in a batch each takes two thirds of what it takes of 16, and
+# more gain nothing.
+READ_PAUSES, WRITE_PAUSES, WATCH_PAUSES = (0.010, 0.025), (0.020, 0.050), (0.025, 0.050)
+ENOUGH = 32  # requests that wait
 # That a request of this path is charged for, as measured: 0.3 to 0.4 ms a PUT; with a certificate that is new, besides
 # its handshake, for the chain too (D23).
 CPU_SECONDS, NEW_CPU_SECONDS = 0.0004, 0.0008
@@ -198,21 +200,22 @@ Done = Callable[[Answer | None], object]
 
 
 class _Batches(Generic[Item, Answer]):
-    """Of one act on one thread; lives on the event loop. A batch begins ``window`` seconds after the one before."""
+    """Of one act on one thread; lives on the event loop. ``pauses``: between the beginnings of two, least and most."""
 
     def __init__(
         self,
         name: str,
         act: Callable[[Sequence[Item]], list[Answer | None]],
-        window: float,
+        pauses: tuple[float, float],
         yields_to: Sequence[_Batches[Any, Any]] = (),
     ) -> None:
         """While many wait for one of ``yields_to``, batches of this one are small and rare."""
-        self.name, self.act, self.window, self.yields_to = name, act, window, yields_to
+        self.name, self.act, self.pauses, self.yields_to = name, act, pauses, yields_to
         self.answered = _answered.labels(name)
         self.pool = ThreadPoolExecutor(1, thread_name_prefix=f"{THREADS}{name}")
         self.waiting: list[tuple[Item, Done[Answer]]] = []
-        self.is_due = False
+        self.timer: asyncio.TimerHandle | None = None  # of the next batch
+        self.is_asking = False  # one is under way
         self.began = 0.0
 
     def is_full(self) -> bool:
@@ -220,16 +223,22 @@ class _Batches(Generic[Item, Answer]):
 
     def add(self, item: Item, done: Done[Answer]) -> None:
         self.waiting.append((item, done))
-        if not self.is_due:
-            self.is_due = True
-            asyncio.get_running_loop().call_at(self.began + self.window, self._begin)
+        if not self.is_asking and (self.timer is None or len(self.waiting) == ENOUGH):
+            self._set_timer()
+
+    def _set_timer(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+        least, most = self.pauses
+        pause = YIELDED_SECONDS if self._yields() else least if len(self.waiting) >= ENOUGH else most
+        self.timer = asyncio.get_running_loop().call_at(self.began + pause, self._begin)
 
     async def ask(self, item: Item) -> Answer | None:
         return await _awaited(partial(self.add, item))
 
     def _begin(self) -> None:
         loop = asyncio.get_running_loop()
-        self.began = loop.time()
+        self.timer, self.is_asking, self.began = None, True, loop.time()
         largest = YIELDED_BATCH if self._yields() else LARGEST_BATCH
         batch, self.waiting = self.waiting[:largest], self.waiting[largest:]
         try:
@@ -256,10 +265,9 @@ class _Batches(Generic[Item, Answer]):
     def _finish(self, batch: list[tuple[Item, Done[Answer]]], answers: list[Answer | None]) -> None:
         for (_, done), answer in zip(batch, answers, strict=True):
             done(answer)
-        self.is_due = bool(self.waiting)
-        if self.is_due:
-            pause = YIELDED_SECONDS if self._yields() else self.window
-            asyncio.get_running_loop().call_at(self.began + pause, self._begin)
+        self.is_asking = False
+        if self.waiting:
+            self._set_timer()
 
     def _yields(self) -> bool:
         return any(len(batches.waiting) > MANY_WAITING for batches in self.yields_to)
@@ -281,10 +289,10 @@ class LeasePath:
 
     def __init__(self, leases: Leases) -> None:
         self.leases = leases
-        self._reads: _Batches[tuple[Any, str], bytes] = _Batches("reader", leases.read, READ_WINDOW)
-        self._writes: _Batches[Renewing, bytes] = _Batches("writer", leases.renew, WRITE_WINDOW)
+        self._reads: _Batches[tuple[Any, str], bytes] = _Batches("reader", leases.read, READ_PAUSES)
+        self._writes: _Batches[Renewing, bytes] = _Batches("writer", leases.renew, WRITE_PAUSES)
         self._watches: _Batches[tuple[Any, Attributes], Standing] = _Batches(
-            "watcher", leases.watch, WATCH_WINDOW, (self._reads, self._writes)
+            "watcher", leases.watch, WATCH_PAUSES, (self._reads, self._writes)
         )
 
     def is_open(self, *, is_write: bool) -> bool:
