@@ -58,11 +58,12 @@ class WaitingStream:
     ``until``, in seconds since the epoch, is when its credential ends.
     """
 
-    def __init__(self, stream: Stream, until: float) -> None:
-        self.stream, self.until = stream, until
+    def __init__(self, stream: Stream, followed: follower.Follower, until: float) -> None:
+        self.stream, self.followed = stream, followed
         self.held: list[Callable[[], object]] = []
-        self.ends = monotonic() + streams.lasting(stream)
         self.checked = self.marked = monotonic()
+        self.ends = self.checked + streams.lasting(stream)
+        self.expires = self.checked + until - clock.now().timestamp()
         self.wire: Wire | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.task: asyncio.Task[None] | None = None
@@ -89,7 +90,7 @@ class WaitingStream:
             followed.forget(listener)
             return None
         stream.position, stream.listener = named, listener
-        waiting = cls(stream, until)
+        waiting = cls(stream, followed, until)
         waiting.held.append(partial(followed.forget, listener))
         if stream.watcher is not None:
             waiting.held.append(open_watches.note(stream.scope, stream.watcher))
@@ -131,7 +132,7 @@ class WaitingStream:
             return
         if now >= self.checked + streams.RECHECK_SECONDS:
             self.checked = now
-            if self.stream.is_due(follower.follower().ended_rights) or clock.now().timestamp() > self.until:
+            if self.stream.is_due(self.followed.ended_rights) or now > self.expires:
                 self.stream.judged = -1
                 self._wake()
                 return
@@ -178,7 +179,7 @@ class WaitingStream:
         try:
             while not self.is_over:
                 batch: list[ChangeEntry] | None = [] if listener.queue.empty() else listener.queue.get_nowait()
-                if batch is None or not await streams.is_still_allowed(stream, follower.follower().ended_rights):
+                if batch is None or not await streams.is_still_allowed(stream, self.followed.ended_rights):
                     break
                 lines = [line for entry in batch if (line := streams.event(stream, entry))]
                 await self._send(lines)
