@@ -203,6 +203,7 @@ def _project_lease(row: Lease, doc: Doc) -> None:
 MANAGED_CLUSTER = kinds.register(
     Kind(
         kind="ManagedCluster",
+        has_permissions=True,
         plural="managedclusters",
         singular="managedcluster",
         short_names=("mcl", "mcls"),

@@ -84,6 +84,7 @@ BINDING_VERSIONS = (
 MANAGED_CLUSTER_SET = kinds.register(
     Kind(
         kind=_SET,
+        has_permissions=True,
         plural="managedclustersets",
         singular="managedclusterset",
         short_names=("mclset", "mclsets"),

@@ -100,6 +100,13 @@ def meet(agents: Iterable[KnownAgent]) -> None:
             agent.actor = actor
 
 
+def ends_by_now() -> int:
+    """How often rights may have ended. The RBAC index catches up by the way, not in a batch of writes."""
+    counts = change_log.rights_counts()
+    rule_index.index.as_of(counts.changes)
+    return counts.ended_rights
+
+
 def may(asked: Iterable[tuple[KnownAgent, str]], verb: str, ended_rights: int) -> list[bool]:
     """For each agent and namespace, whether the agent may do this with the lease there.
 
@@ -133,11 +140,11 @@ def _is_examined(agent: KnownAgent, question: Hashable, ended_rights: int) -> bo
 def _examine(due: list[tuple[KnownAgent, Any]], spelled: Callable[[Any], Attributes]) -> None:
     """The counts come first: what changes later counts one more."""
     counts = change_log.rights_counts()
-    _look_up_certificates({agent for agent, _ in due}, counts.ended_credentials)
+    honoured = _honoured({agent for agent, _ in due}, counts.ended_credentials)
     tables = rule_index.index.as_of(counts.changes)
     for agent, question in due:
         actor = agent.actor
-        decision = tables.decide(actor, spelled(question)) if agent.honoured >= 0 and actor is not None else None
+        decision = tables.decide(actor, spelled(question)) if agent in honoured and actor is not None else None
         if decision is None or not decision.allowed or decision.is_limited:
             agent.permitted.pop(question, None)
             continue
@@ -146,12 +153,19 @@ def _examine(due: list[tuple[KnownAgent, Any]], spelled: Callable[[Any], Attribu
         agent.permitted[question] = counts.ended_rights
 
 
-def _look_up_certificates(agents: Iterable[KnownAgent], ended: int) -> None:
-    """Those that may have ended since they were looked up."""
-    old = [agent for agent in agents if agent.honoured != ended]
+def _honoured(agents: set[KnownAgent], ended: int) -> set[KnownAgent]:
+    """Those whose certificates have not ended; the register is asked for those that may have since they were looked up.
+
+    What is remembered of an agent is written by several threads, of which one may be late: what this one finds counts.
+    """
+    found = {agent for agent in agents if agent.honoured == ended}
+    old = agents - found
     if not old:
-        return
-    honoured = authentication.honoured_certificates({agent.fingerprint for agent in old})
+        return found
+    register = authentication.honoured_certificates({agent.fingerprint for agent in old})
     for agent in old:
-        expires = honoured.get(agent.fingerprint)
+        expires = register.get(agent.fingerprint)
         agent.until, agent.honoured = (expires.timestamp(), ended) if expires is not None else (0.0, -1)
+        if expires is not None:
+            found.add(agent)
+    return found

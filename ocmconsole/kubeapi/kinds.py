@@ -109,6 +109,7 @@ class Kind:
     """A type of object. ``versions[0]`` is the stored form; the rest are views of it.
 
     ``is_right``: its objects decide who is who, or who may do what (``Revision.rights``).
+    ``has_permissions``: people may hold Django permissions on one object, which end with it (``Revision.rights``).
     ``custom``: behaves as a CustomResourceDefinition (generation, strict resourceVersion, no strategic patches).
     ``unconditional_update``: a PUT without resourceVersion is allowed (W14: built-in kinds but Lease).
     ``create_on_update``: a PUT of a missing object creates it.
@@ -148,6 +149,7 @@ class Kind:
     mark_deleted: Callable[[Doc], None] | None = None
     audited: bool = True
     is_right: bool = False
+    has_permissions: bool = False
     confidential: bool = False
     secret_fields: tuple[str, ...] = ()
     manifests: tuple[str, ...] = ()

@@ -161,7 +161,8 @@ class Revision(models.Model):
     # How many of those were changes of objects alone, by which no certificate ended. What the release before counts is
     # not among them, so it is taken for more than it is.
     rights_of_objects = models.BigIntegerField(default=0, db_default=0)
-    # How many of those only gave rights, by new objects: who was permitted something before still is. As above.
+    # How many of those need nobody asked again who watches or renews a lease: new objects only give rights, and a watch
+    # is asked by itself after its object is gone, and with it the permissions on it. Of the release before as above.
     rights_given = models.BigIntegerField(default=0, db_default=0)
     # While a person has made the hub read-only: why, in words; else null.
     read_only = models.TextField(null=True)  # noqa: DJ001 - the release before inserts nothing here

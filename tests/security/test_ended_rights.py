@@ -24,7 +24,7 @@ from django.test import Client, RequestFactory
 
 from clusters import services as cluster_services
 from clusters.kinds import MANAGED_CLUSTER
-from clusters.models import ManagedCluster
+from clusters.models import ClusterPermission, ManagedCluster
 from ocmconsole.accounts import people, permissions
 from ocmconsole.core import kinds
 from ocmconsole.core.models import BootstrapToken, ConfigMap, ServiceAccount
@@ -451,6 +451,24 @@ def test_the_check_of_a_request_costs_one_read_of_one_row() -> None:
     make.label("c1", any="write")
     assert change_log.rights() == before  # the log has grown, nobody's rights have changed
     assert entry.queries(ana, "GET", MAP) <= 4  # rights, person, certificate, the object
+
+
+@pytest.mark.contract("D16")
+def test_a_permission_on_an_object_is_none_on_another_of_its_name() -> None:
+    make.cluster("other", accepted=True)  # whose roles stay, so that no other right ends
+    make.settle()
+    ana = User.objects.create_user("ana")
+    permissions.grant_permission(ROOT, ClusterPermission.CHANGE, to=ana, obj=make.stored("c1"))
+
+    def replaced() -> None:
+        verbs.delete(ROOT, MANAGED_CLUSTER, Key("", "c1"))
+        make.settle()
+        make.cluster("c1")
+
+    with once_read("clusters_managedcluster", replaced) as reads:
+        answer = entry.person("ana").patch(CLUSTER, {"metadata": {"labels": {"is": "hers"}}})
+    assert (bool(reads), answer.said) == (True, (403, "Forbidden"))
+    assert "is" not in ManagedCluster.objects.get(name="c1").labels
 
 
 # ---------------------------------------------------------------- watches

@@ -16,7 +16,8 @@ from django.utils import timezone
 from clusters.renewals import known_agents
 from clusters.renewals.known_agents import KnownAgent
 from ocmconsole.accounts import people
-from ocmconsole.core.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT
+from ocmconsole.core.kinds import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SECRET, SERVICE_ACCOUNT
+from ocmconsole.core.rbac import rule_index
 from ocmconsole.kubeapi import clock, verbs
 from ocmconsole.kubeapi.errors import Doc
 from ocmconsole.kubeapi.kinds import Key
@@ -114,10 +115,15 @@ ACTS: dict[str, tuple[Callable[[], object], bool]] = {
         lambda: make.create(SERVICE_ACCOUNT, make.document(SERVICE_ACCOUNT, "bot"), namespace="default"),
         False,
     ),
+    "a secret is made": (
+        lambda: make.create(SECRET, make.document(SECRET, "any") | {"stringData": {"a": "b"}}, namespace="default"),
+        False,
+    ),
     "a cluster joins": (lambda: make.joined("one"), False),
     "a role is made in the commit in which another loses its rules": (role_and_less, True),
     "a binding is deleted": (lambda: verbs.delete(make.ADMIN, CLUSTER_ROLE_BINDING, Key("", "any")), True),
     "a service account is deleted": (lambda: verbs.delete(make.ADMIN, SERVICE_ACCOUNT, Key("default", "bot")), True),
+    "a secret is deleted": (lambda: verbs.delete(make.ADMIN, SECRET, Key("default", "any")), True),
     "a cluster is sent away": (lambda: make.accept("one", accepts=False), True),
     "a person becomes an admin": (lambda: person(is_superuser=True), True),
     "a person is deactivated": (lambda: person(is_active=False), True),
@@ -161,6 +167,20 @@ def test_the_release_before_can_make_the_counter() -> None:
     with connection.cursor() as cursor:
         cursor.execute("INSERT INTO kubeapi_revision (id, value, rights) VALUES (1, 1, 0)")
     assert change_log.rights_counts() == (0, 0, 0)
+
+
+def test_what_a_late_thread_has_found_permits_nothing(agent: KnownAgent, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lease and watches of an agent are examined on threads of their own, which write to what all remember of it."""
+    before, as_of = (agent.honoured, agent.until), rule_index.RuleIndex.as_of
+
+    def overtaken(index: rule_index.RuleIndex, rights: int) -> rule_index.Tables:
+        agent.honoured, agent.until = before
+        return as_of(index, rights)
+
+    services.revoke_certificate(make.ADMIN, agent.fingerprint, reason="Stolen.")
+    monkeypatch.setattr(rule_index.RuleIndex, "as_of", overtaken)
+    assert asked(agent) == (False, "register")
+    assert asked(agent) == (False, "register")
 
 
 def test_one_that_has_run_out_is_permitted_nothing(agent: KnownAgent, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from time import monotonic
@@ -190,12 +190,12 @@ class Stream:
         The others wait in the queue: the client does not read, or rights may have ended and must be asked for first.
         """
         sink, done = self.sink, 0
-        if sink is None or self.is_due(ended_rights):
+        if sink is None or self.scope.deleting:
             return 0
-        while done < len(batch) and sink(()):
+        while done < len(batch) and not self.is_due(ended_rights) and sink(()):
             lines: list[bytes] = []
             size = 0
-            while done < len(batch) and size < PUSHED_BYTES:
+            while done < len(batch) and not self.is_due(ended_rights) and size < PUSHED_BYTES:
                 try:
                     line = event(self, batch[done])
                 except stored_text.Unreadable:  # said, and the stream ended, where it is taken from the queue
@@ -286,11 +286,8 @@ async def _replay(stream: Stream) -> AsyncIterator[bytes]:
         async for past in _replay_log(stream):
             yield past
         return
-    if recent and not await is_still_allowed(stream, followed.ended_rights):
-        return
-    for entry in recent:
-        if line := event(stream, entry):
-            yield line
+    async for line in permitted(stream, recent):
+        yield line
 
 
 async def _replay_log(stream: Stream) -> AsyncIterator[bytes]:
@@ -309,6 +306,21 @@ async def _replay_log(stream: Stream) -> AsyncIterator[bytes]:
         for entry in entries:
             if line := event(stream, entry):
                 yield line
+
+
+async def permitted(stream: Stream, batch: Iterable[ChangeEntry]) -> AsyncIterator[bytes]:
+    """Lines of changes, as long as the watch may go on; a no ends the stream.
+
+    One that is limited to what is being deleted is asked for each batch: it ends, too, when it may see more, which it
+    would leave out.
+    """
+    if stream.scope.deleting:
+        stream.judged = -1
+    for entry in batch:
+        if not await is_still_allowed(stream, follower.follower().ended_rights):
+            return
+        if line := event(stream, entry):
+            yield line
 
 
 async def is_still_allowed(stream: Stream, ended_rights: int) -> bool:
@@ -331,11 +343,12 @@ async def _follow(stream: Stream, listener: follower.ChangeSubscriber, ends: flo
             return
         if monotonic() - checked >= RECHECK_SECONDS:
             checked, stream.judged = monotonic(), -1
-        if (batch or stream.judged < 0) and not await is_still_allowed(stream, follower.follower().ended_rights):
+        if stream.judged < 0 and not await is_still_allowed(stream, follower.follower().ended_rights):
             return
-        for entry in batch:
-            if line := event(stream, entry):
-                yield line
+        async for line in permitted(stream, batch):
+            yield line
+        if stream.is_over:
+            return
         if stream.scope.options.bookmarks and monotonic() - marked > BOOKMARK_SECONDS:
             marked = monotonic()
             yield here(stream)
@@ -369,6 +382,8 @@ def event(stream: Stream, entry: ChangeEntry) -> bytes | None:
     stream.position = entry.revision
     if not stream.topic.covers(entry):
         return None
+    if stream.topic.name and entry.verb == "DELETED":
+        stream.judged = -1  # a permission on one object ends with it: another of its name is not shown unasked
     before, after = _seen(stream.selection, entry)
     if after:
         return _shared(stream, "MODIFIED" if before else "ADDED", entry)

@@ -181,8 +181,9 @@ class WaitingStream:
                 batch: list[ChangeEntry] | None = [] if listener.queue.empty() else listener.queue.get_nowait()
                 if batch is None or not await streams.is_still_allowed(stream, self.followed.ended_rights):
                     break
-                lines = [line for entry in batch if (line := streams.event(stream, entry))]
-                await self._send(lines)
+                await self._send([line async for line in streams.permitted(stream, batch)])
+                if stream.is_over:
+                    break
                 if not listener.queue.empty():
                     continue
                 if monotonic() < self.ends:

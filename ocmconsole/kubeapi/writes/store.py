@@ -227,6 +227,7 @@ class _Act:
             _write_rows(self.writes)
             _append(self.writes, self.now)
             of_rights = [write for write in self.writes if write.kind.is_right]
+            ends_permission = any(write.kind.has_permissions and write.new is None for write in self.writes)
             ends_credential = False
             entries = [write.audit for write in self.writes if write.audit is not None]
             saved_last: defaultdict[type[models.Model], list[models.Model]] = defaultdict(list)
@@ -243,7 +244,7 @@ class _Act:
                 plain_sql.put(rows)
             plain_sql.insert(entries)
             ends_some = ends_credential or any(write.old is not None for write in of_rights)
-            if changes_rights := bool(of_rights) or ends_credential:
+            if changes_rights := bool(of_rights) or ends_credential or ends_permission:
                 _count_rights(of_objects=not ends_credential, given=not ends_some)
             work = controllers.wanted(self.work)
             waiting = controllers.folding() if self.goes_on else frozenset()
@@ -319,7 +320,7 @@ class Outdated(Exception):
 
 
 def _count_rights(*, of_objects: bool, given: bool) -> None:
-    """``of_objects``: no credential of the hub's own rows ended by it. ``given``: nor did any right."""
+    """As ``Revision`` has them: no credential of the hub's own rows ended by it; nor did a right of others."""
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE kubeapi_revision SET rights = rights + 1, rights_of_objects = rights_of_objects + %s, "
