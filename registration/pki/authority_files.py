@@ -129,7 +129,8 @@ def _check(
     if not x509_reading.may_issue(issuing):
         raise AuthorityError(f"the first certificate in {stem}.crt is not a CA that may sign certificates")
     if not x509_reading.lives(issuing, now):
-        raise AuthorityError(f"the first certificate in {stem}.crt is valid until {issuing.not_valid_after_utc} only")
+        times = f"{issuing.not_valid_before_utc} to {issuing.not_valid_after_utc}"
+        raise AuthorityError(f"the first certificate in {stem}.crt is not valid now, but from {times}")
     if None in keys:  # of a rotation, the hub has the keys of all
         raise AuthorityError(f"{stem}.crt is not a chain: each certificate must be signed by the one after it")
     if len(chains) > MOST:

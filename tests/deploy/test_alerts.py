@@ -151,6 +151,8 @@ def somebody_asks_too_much() -> None:
 
 def a_table_is_lost() -> None:
     """Pages of clusters fail."""
+    if connection.vendor == "postgresql":
+        pytest.skip("a statement that fails ends the transaction that this test runs in")
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE clusters_managedcluster RENAME TO clusters_elsewhere")
     client = signed_in("root", is_superuser=True)
