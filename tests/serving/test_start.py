@@ -38,7 +38,8 @@ def test_a_hub_that_starts_again_imports_only_what_it_needs_to_be_ready(start_hu
         httpx.get(f"{again.console_url}/login/", follow_redirects=True).raise_for_status()
         after = imported(again.log("server"))
         assert after >= PAGES | API
-        assert not {name for name in after if name.startswith("opentelemetry")}  # traces are off
+        if is_sqlite:  # redis-py imports it where it is installed
+            assert not {name for name in after if name.startswith("opentelemetry")}  # traces are off
 
 
 def test_no_thread_of_a_process_runs_long_while_others_wait(hub: Hub) -> None:
