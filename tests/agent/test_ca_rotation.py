@@ -57,6 +57,16 @@ def lease_code(hub: Hub, name: str, pair: Path) -> int:
         return client.get(path).status_code
 
 
+def restored(hub: Hub, backup: Path, key: Path) -> None:
+    """While none of its processes runs."""
+    names = [*hub.processes]
+    for name in names:
+        hub.stop(name)
+    hub.manage("restore", str(backup), "--key", str(key), "--replace")
+    for name in names:
+        hub.start(name)
+
+
 @pytest.mark.contract("D22", "D26", "G25")
 def test_agents_renew_through_the_rotation_of_both_cas_and_a_restore_in_its_midst_untouched(
     start_hub: StartHub, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -81,9 +91,7 @@ def test_agents_renew_through_the_rotation_of_both_cas_and_a_restore_in_its_mids
             key.write_text(f"{pyrage.x25519.Identity.generate()}\n")
             hub.manage("backup", str(backup), "--key", str(key))
             await steady.renews()  # its kubeconfig trusts the old CA alone
-            hub.stop("server")
-            hub.manage("restore", str(backup), "--key", str(key), "--replace")
-            hub.start("server")
+            restored(hub, backup, key)
             assert code(hub, "steady", await steady.pair(tmp_path)) == 200  # issued after the backup
             text = await manage("status")
             assert "seen with a certificate of the CA that signs: 1; left: 1\n    cluster away, " in text
@@ -127,9 +135,7 @@ def test_an_agent_that_is_not_ours_renews_through_both_rotations_and_takes_the_n
             key, backup = tmp_path / "key.txt", tmp_path / "hub.backup"
             key.write_text(f"{pyrage.x25519.Identity.generate()}\n")
             hub.manage("backup", str(backup), "--key", str(key))
-            hub.stop("server")
-            hub.manage("restore", str(backup), "--key", str(key), "--replace")
-            hub.start("server")
+            restored(hub, backup, key)
             program.is_heard(hub, time.time())
             hub.manage("ca", "retire", "client")
             hub.manage("ca", "rotate", "serving", "--back")
