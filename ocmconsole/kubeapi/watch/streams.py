@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from time import monotonic
@@ -308,13 +308,13 @@ async def _replay_log(stream: Stream) -> AsyncIterator[bytes]:
                 yield line
 
 
-async def permitted(stream: Stream, batch: Iterable[ChangeEntry]) -> AsyncIterator[bytes]:
+async def permitted(stream: Stream, batch: Sequence[ChangeEntry]) -> AsyncIterator[bytes]:
     """Lines of changes, as long as the watch may go on; a no ends the stream.
 
     One that is limited to what is being deleted is asked for each batch: it ends, too, when it may see more, which it
     would leave out.
     """
-    if stream.scope.deleting:
+    if stream.scope.deleting and batch:
         stream.judged = -1
     for entry in batch:
         if not await is_still_allowed(stream, follower.follower().ended_rights):
