@@ -1,7 +1,7 @@
 """Threads beside a server or worker: the note that a server serves, and reconcilers and clock without a broker.
 
 Those run always in the one-process hub, and in a Celery worker while Redis is away or no task comes: a thread for
-reconcilers, which follow the outbox in the database, and two for the clock that Celery beat would be.
+reconcilers, which follow the outbox in the database, and three for the clock that Celery beat would be.
 """
 
 from __future__ import annotations

@@ -311,7 +311,7 @@ LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "login"
 
 ACCOUNT_ADAPTER = "ocmconsole.signin.adapters.AccountAdapter"
-ACCOUNT_EMAIL_VERIFICATION = "none"  # the hub sends no mail
+ACCOUNT_EMAIL_VERIFICATION = "none"  # mail carries notifications alone
 ACCOUNT_UNIQUE_EMAIL = False  # an address proves nothing here
 ACCOUNT_FORMS = {
     "login": "ocmconsole.signin.forms.SignInForm",

@@ -4,5 +4,5 @@ Kind files are on this level. In: certificate requests and clusters of agents, d
 accepted clusters, the register of both. Called by ``ocmconsole.console``, ``ocmconsole.demo`` and ``ocmconsole.urls``.
 Rooms, from below: ``pki`` (signing), ``keys`` (what is known of keys), ``admission``
 (validators), ``evidence`` (what is known of a request), ``approvals`` (decisions), ``policies``, ``certificates``,
-``joining``.
+``joining``, ``simulation``; ``agent`` stands alone.
 """

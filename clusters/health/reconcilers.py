@@ -1,7 +1,8 @@
 """Reconcilers of health: silence, clocks and the taints that follow (H15 to H21).
 
-A heartbeat causes no work. ``tasks.sweep_leases`` finds with one query what the passing of time has changed and asks
-the reconcilers here to look; they look for themselves and may come late or twice.
+A heartbeat causes no work. ``tasks.sweep_leases`` finds what the passing of time has changed and writes it for many at
+once (``verdicts``). What could not be written so the reconcilers here look at, for themselves; they may come late or
+twice.
 """
 
 from __future__ import annotations

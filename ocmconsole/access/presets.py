@@ -1,8 +1,8 @@
 """Roles that people play on a hub, as what each needs: previewed first, given then, all of it or nothing.
 
-A preset is made of words (``rights``). On all objects and on one it becomes Django permissions, which know no less and
-no more than the word; for names that need not exist yet, and for what happens in a namespace, it becomes rules of RBAC.
-Pure: what is planned here ``access`` gives.
+A preset is made of words (``known_rights``). On all objects and on one it becomes Django permissions, which know no
+less and no more than the word; for names that need not exist yet, and for what happens in a namespace, it becomes rules
+of RBAC. Pure: what is planned here ``access`` gives.
 """
 
 from __future__ import annotations

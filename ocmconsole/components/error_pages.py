@@ -1,7 +1,7 @@
 """Pages that say no: what happened, whether something was changed, what to do now, and the request's id.
 
 Invariant: the page of an error of ours or of the database reads neither: it is rendered without context processors, so
-that it comes when nothing else does. Called by Django (handlers in ``urls``), allauth (429) and ``requests``.
+that it comes when nothing else does. Called by Django (handlers in ``urls``), allauth (429) and ``middleware``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Reconcilers of namespaces, token secrets and aggregated roles, and the expiry of events.
 
-Garbage collection is in ``garbage``.
+Garbage collection is in ``garbage_collection``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The demonstration fleet of a hub that serves: its reconciler, and whether one is offered. Its page is ``demopages``.
+"""The demonstration fleet of a hub that serves: its reconciler, and whether one is offered. Its page is ``demo_pages``.
 
 One is offered to admins while the hub has never had a cluster. It is made and removed in the background, as the person
 who asked. What is done is in ``demo.live``, which is imported when it is needed: few hubs have such a fleet.

@@ -1,7 +1,7 @@
 """What a decision about a request leaves behind, and what no later one may undo without saying so (D9, D10).
 
 The validators and records of ``key_history``: they hold for every entry point, the hub's own reconcilers included. Who
-may decide at all is checked before, in ``admission``.
+may decide at all is checked before, in ``request_admission``.
 """
 
 from __future__ import annotations

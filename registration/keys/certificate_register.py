@@ -7,7 +7,8 @@ recorded at its first use. The register is read for each request, by primary key
 process from the end of its transaction on.
 
 A certificate signed with the hub's CA and not by the hub is an incident, kept in ``UnknownCertificate``, in the audit
-and in the log, and shown to admins. The number of incidents kept is bounded. Called by ``credentials``.
+and in the log, and shown to admins. The number of incidents kept is bounded. Called by ``client_certificates`` and by
+the rules of requests.
 """
 
 from __future__ import annotations

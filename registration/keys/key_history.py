@@ -2,7 +2,7 @@
 
 Invariant: a known name keeps its keys. A new key is accepted with the identity's own certificate, or by an override
 for exactly that key. The validators and records in ``admission`` hold that for every entry point; ``assessment`` shows
-it, ``controllers`` and ``services`` check it first.
+it, ``reconcilers`` and ``services`` check it first.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ unexpired certificates and repair tokens end with it.
 
 The functions that end or extend return unsaved rows: their callers save them in the transaction of the decision, and
 call them under the counter's lock, so that two decisions about one name see each other. Called by ``decisions``,
-``admission``, ``services``.
+``request_admission``, ``services``.
 """
 
 from __future__ import annotations

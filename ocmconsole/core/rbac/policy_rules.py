@@ -1,7 +1,7 @@
 """PolicyRules of RBAC as values: what one allows, and whether some of them cover others (W22).
 
 Pure. A rule is read once from its document and shared by every role that says the same, so a fleet of roles that
-differ in one name costs one rule each. Called by ``rbac`` and ``admission``.
+differ in one name costs one rule each. Called by ``rule_index``, ``escalation`` and ``access``.
 """
 
 from __future__ import annotations

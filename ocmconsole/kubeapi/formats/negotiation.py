@@ -1,7 +1,7 @@
 """Content negotiation (W1, W4, W9, W172): which form an answer takes, and what a request body says.
 
 Plain functions on header texts and bytes, so that the views and tests share them. Called by
-``views`` and ``paths``; anything wrong is a 400, 406, 413 or 415 with the text that clients know.
+``hooks``, ``responses`` and ``endpoints``; anything wrong is a 400, 406, 413 or 415 with the text that clients know.
 """
 
 from __future__ import annotations

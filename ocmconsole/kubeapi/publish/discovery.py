@@ -1,8 +1,8 @@
 """Discovery: what the hub serves, as legacy and as aggregated documents (W6, W164).
 
 The legacy and the aggregated documents are written from the same ``Catalogue``, so they cannot disagree (W164).
-Endpoints that store nothing (access reviews, the empty list of services) are no kinds; ``virtual`` knows them.
-Called by ``paths`` and ``openapi``.
+Endpoints that store nothing (access reviews, the empty list of services) are no kinds; ``virtual_resources`` knows
+them. Called by ``endpoints`` and ``openapi``.
 """
 
 from __future__ import annotations

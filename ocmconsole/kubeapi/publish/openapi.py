@@ -2,7 +2,7 @@
 
 Every document comes from the schemas that also validate, is made once when first asked for and kept as bytes with its
 hash. Custom kinds never offer strategic merge; built-in kinds do, and then say how each list merges, because kubectl
-computes the patch from these documents. Called by ``views``.
+computes the patch from these documents. Called by ``endpoints``.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ and return containers of their own, so a document may be as odd as it likes and 
 the sets of fields in managedFields, which are shared. All three are given the stored document that an update starts
 from, and leave alone what is written as it is there: it has been through them. No deeper part of the document may then
 be shared with the stored one.
-Called by ``verbs`` (W20: prune, default, validate), ``openapi`` (publish) and ``apply`` (list types from ``root``).
+Called by ``steps`` and ``proposals`` (W20: prune, default, validate), ``openapi`` (publish) and ``apply`` (list types
+from ``root``).
 """
 
 from __future__ import annotations

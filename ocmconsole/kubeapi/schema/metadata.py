@@ -1,7 +1,7 @@
 """Object metadata: its schema, and the rules that every kind shares (W14, W17, W18).
 
 The texts are those of the reference API server. Types are the schema's business; what has a wrong type is skipped
-here, so the rules never fail on odd input. Called by ``verbs`` through ``schema``.
+here, so the rules never fail on odd input. Called by ``steps`` through ``compiled_schema``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rules for structural schemas, as Kubernetes has them for the ``openAPIV3Schema`` of a CustomResourceDefinition.
 
 Input is one schema as a dict, output the list of its problems, each with its path. A schema without problems uses only
-keywords that ``validation`` and ``schema`` implement, so it can be compiled. Called by ``schemafiles`` at start.
+keywords that ``validation`` and ``compiled_schema`` implement. Called by ``schema_files`` at start.
 """
 
 from __future__ import annotations

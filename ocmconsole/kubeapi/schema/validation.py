@@ -2,7 +2,7 @@
 
 The texts are those of the reference API server for custom resources (A11), down to their oddities; a
 check never raises. What is written as in a document that the same schema has let pass is not looked at again.
-``structural`` lets no other keywords into a schema file. Called by ``schema`` and ``structural``.
+``structural`` lets no other keywords into a schema file. Called by ``compiled_schema`` and ``structural``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Redis, which may be away: no call waits longer than ``SECONDS``, and for a while after a failure none is made.
 
-Redis carries wake-ups, pokes and counters of attempts; what matters is in the database too. Used by ``changes``,
+Redis carries wake-ups, pokes and counters of attempts; what matters is in the database too. Used by ``change_log``,
 ``workqueue``, ``probes``, ``ocmconsole.server.cache`` and the worker's own clock (``ocmconsole.embedded``).
 
 Redis' own library is imported at the first call: it takes 0.1 s of CPU time, which a hub without Redis does not need.

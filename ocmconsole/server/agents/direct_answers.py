@@ -1,9 +1,9 @@
 """Agents' leases and watches answered between the connection and their paths, without an ASGI task for each request.
 
-A task, its messages and its futures were two thirds of what a renewal costs the event loop. A connection of
-``serving`` offers here each request that has come whole, before it is parsed, where its head may be known by its bytes
-(``known_heads``), and after. One that is not exactly an agent's, that the limits hold back,
-or that neither path answers at once takes the ordinary way: ``agent_exchange`` then finds the visit, counted once.
+A task, its messages and its futures were two thirds of what a renewal costs the event loop. A connection
+(``connections``) offers here each request that has come whole, before it is parsed, where its head may be known by its
+bytes (``known_heads``), and after. One that is not exactly an agent's, that the limits hold back, or that neither path
+answers at once takes the ordinary way: ``agent_exchange`` then finds the visit, counted once.
 
 Invariants: those of ``lease_path`` and ``watch_path``; whatever ``agent_exchange`` counts, charges and remembers of an
 agent's request is counted, charged and remembered here. Called by ``request_threads`` on the event loop.

@@ -7,7 +7,7 @@ own: the event loop never waits for the database. Nobody is answered before the 
 
 Invariants: whatever is not recognised, not of an agent whose certificate the hub has registered, or not done by the
 batch (a conflict, a right that ended, an error of the database) is answered by the ordinary path as if this one did not
-exist, limits counted once. Answers are the same to the byte. Called by ``agent_exchange``.
+exist, limits counted once. Answers are the same to the byte. Called by ``direct_answers`` and ``agent_exchange``.
 """
 
 from __future__ import annotations

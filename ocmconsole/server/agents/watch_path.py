@@ -5,9 +5,9 @@ takes a request only if it is that and no more: a watch of a stored kind in JSON
 no header that an agent does not send. Whether the agent is who it was and may watch is asked of the database, for many
 requests by one query (``lease_path.LeasePath.standing``). The stream is the one of every watch.
 
-Invariants: whatever is not recognised, not of an agent that the ordinary path let in before, or not permitted by RBAC
-is answered by the ordinary path as if this one did not exist. Answers are the same to the byte. Called by
-``agent_exchange``.
+Invariants: whatever is not recognised, not of an agent whose certificate the hub has registered, or not permitted by
+RBAC is answered by the ordinary path as if this one did not exist. Answers are the same to the byte. Called by
+``direct_answers`` and ``agent_exchange``.
 """
 
 from __future__ import annotations
