@@ -17,6 +17,7 @@ from tests.selection import FULL
 
 CLUSTERS, KUBECTLS, WRITERS, WATCHERS = (300, 20, 6, 4) if FULL else (4, 1, 2, 2)
 SECONDS = 150 if FULL else 10  # for which the fleet goes on once it has joined
+LONGEST = 1_500  # seconds that the fleet may take: a machine of two cores with load 15 lets 300 join in four minutes
 
 
 @contextmanager
@@ -36,7 +37,7 @@ def at_work(site: Site, admin_pair: Path, report: Path, *, by: Hub | None = None
     counts = ["--clusters", str(CLUSTERS), "--seconds", str(SECONDS), "--join-over", str(CLUSTERS / 10)]
     command = "simulate_fleet", *counts, "--report", str(report)
     with ThreadPoolExecutor(1) as pool, clients.at_work(crowd) as work:
-        agents = pool.submit((by or site.hub).manage, *command)
+        agents = pool.submit((by or site.hub).manage, *command, seconds=LONGEST)
         joined = "SELECT count(*) FROM clusters_managedcluster WHERE joined = 'True' AND name LIKE 'sim-%'"
         while count(site, joined) < CLUSTERS:
             assert not agents.done() or agents.result()

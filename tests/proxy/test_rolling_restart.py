@@ -13,7 +13,7 @@ import pytest
 from tests.proxy import load
 from tests.proxy.conftest import Site
 
-pytestmark = [pytest.mark.contract("W12", "W30"), pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.contract("W12", "W30"), pytest.mark.slow, pytest.mark.timeout(1_800)]
 
 
 def test_a_rolling_restart_is_seen_by_no_client(site: Site, admin_pair: Path, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from tests.proxy import load
 from tests.proxy.conftest import Site, behind_nginx
 from tests.selection import FULL
 
-pytestmark = [pytest.mark.contract("W12", "W30"), pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.contract("W12", "W30"), pytest.mark.slow, pytest.mark.timeout(1_800)]
 
 # Stands for the release before while no tag is newer: the commit before the newest migrations whose servers drain at SIGTERM.
 FIRST = "f342dd8c3fda6b368b7fce91ca096ea6a5bd7999"

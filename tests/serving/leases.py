@@ -179,8 +179,10 @@ class Scene:
         return found
 
     def lease(self, name: str) -> Doc:
-        """As it is stored."""
-        found: Doc = json.loads(self.stored(name)[0][0])
+        """As it is stored. The log may have forgotten its change: it keeps those of leases for two minutes."""
+        with self.hub.reading() as ask:
+            ((wire,),) = ask(f"SELECT wire FROM clusters_lease WHERE namespace = '{name}'")  # noqa: S608 - a name of this file
+        found: Doc = json.loads(wire)
         return found
 
     def stored(self, name: str) -> list[Any]:
