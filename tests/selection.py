@@ -257,13 +257,17 @@ LATE = ("tests/api/", "tests/controllers/", "tests/unit/")
 FLEETS = ("tests/browser/", "tests/proxy/", "tests/statements/")
 TOGETHER = {"sqlite": FLEETS, "postgres": (*FLEETS, "tests/conformance/")}
 ALONE = ("tests/browser/test_accessibility.py",)  # has a hub of its own
+# Whose tests share nothing and take minutes together with FULL=1: any worker takes one.
+SINGLY = ("tests/pages/placements/test_playground_fleets.py",)
 
 
 class Scheduler(LoadFileScheduling):  # type: ignore[misc] # has no stubs
-    """A file goes to one worker, and so does a folder whose files share a hub. A worker begins a line that none is busy with, or what is early."""
+    """A file goes to one worker, and so does a folder whose files share a hub; tests of few go singly. A worker begins a line that none is busy with, or what is early."""
 
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
+        if file in SINGLY:
+            return nodeid
         together = TOGETHER[self.config.getoption("database")]
         return next((folder for folder in together if file.startswith(folder) and file not in ALONE), file)
 
