@@ -1,6 +1,7 @@
 // Live pages. The server says that something changed; the page asks for itself anew and every element with
 // an id and data-live is morphed in place, so that focus, selection and scroll stay. Before a child with an id is added,
-// its region gets the event live:before-add, which may be cancelled; after all, the document gets live:refreshed.
+// its region gets the event live:before-add, which may be cancelled; after all, the document gets live:refreshed. A page
+// that has other such elements by now, as one whose list has become empty, is loaded again.
 import { Idiomorph } from "../vendor/idiomorph.js";
 import { tell } from "./tell.js";
 
@@ -50,6 +51,19 @@ function morph(region, fresh) {
   });
 }
 
+function shape(page) {
+  const regions = [...page.querySelectorAll("[data-live][id]")];
+  const outer = regions.filter((region) => !region.parentElement.closest("[data-live], [data-live-keep]"));
+  return outer.map((region) => region.id).join(" ");
+}
+
+// Whether a new load would lose something: text that somebody types or has typed, rows that are ticked, a dialog.
+function isInUse() {
+  const fields = document.querySelectorAll("main input:not([type=checkbox], [type=radio], [type=hidden]), main textarea");
+  const isTyped = (field) => field.value !== field.defaultValue || field === document.activeElement;
+  return [...fields].some(isTyped) || document.querySelector("tbody :checked, dialog[open]") !== null;
+}
+
 async function refresh() {
   if (live.busy || document.hidden || isPaused()) return;
   live.busy = true;
@@ -70,6 +84,7 @@ async function refresh() {
       if (after) window.htmx?.process(after);
       if (after?.dataset.liveSay && after.dataset.liveSay !== before) tell(after.dataset.liveSay);
     }
+    if (shape(page) !== shape(document) && !isInUse()) return location.reload();
     live.heard = Date.now();
     document.dispatchEvent(new CustomEvent("live:refreshed"));
   } catch {

@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from http.client import HTTPSConnection
 from itertools import count
 from pathlib import Path
+from time import monotonic
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -36,6 +37,7 @@ ORDINARY: dict[str, Any] = {"X-Ordinary": "yes"}
 AGENT = "registration/v0.16.0 (linux/amd64) kubernetes/$Format"
 PATH = "/apis/coordination.k8s.io/v1/namespaces/{}/leases/managed-cluster-lease"
 BATCHED = re.compile(r'ocmconsole_lease_batch_sum\{thread="(\w+)"\} ([0-9.]+)')
+IDLE = 300.0  # seconds, less than a server keeps a connection that nobody uses
 _moments = count(1)
 
 
@@ -89,12 +91,16 @@ class Answer:
 
 @dataclass
 class Agent:
-    """A certificate on one connection to a server, whose requests are exactly as they are written here."""
+    """A certificate on one connection to a server, whose requests are exactly as they are written here.
+
+    After a while without one it is another connection: the server closes those that are idle.
+    """
 
     name: str
     address: str
     context: ssl.SSLContext
     connection: Any = field(init=False)
+    asked: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
         found = urlsplit(self.address)
@@ -108,8 +114,11 @@ class Agent:
         return self.send(method, (path or PATH.format(self.name)) + query, body, sent)
 
     def send(self, method: str, target: str, body: bytes | None, headers: dict[str, str]) -> Answer:
+        if monotonic() - self.asked > IDLE:
+            self.connection.close()
         self.connection.request(method, target, body, headers)
         answer = self.connection.getresponse()
+        self.asked = monotonic()
         content = answer.read()
         return Answer(answer.status, answer.getheaders(), content)
 
