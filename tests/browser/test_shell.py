@@ -12,6 +12,7 @@ from tests.browser.people import VIEWER, VIEWERS_PASSWORD, Console
 from tests.browser.test_accessibility import violations
 from tests.fleet import Fleet
 
+GROUP = "cluster.open-cluster-management.io"
 SOON = 2_000  # milliseconds in which an open page must know
 LONGEST_WAIT = 60_000  # milliseconds: the longer a hub is away, the more rarely it is tried
 
@@ -234,6 +235,29 @@ class TestLive:
         expect(page.get_by_label("Select shell-a")).to_be_checked()
         expect(page.get_by_role("link", name="shell-b", exact=True)).to_be_focused()
         assert page.evaluate("scrollY") == at
+
+    def test_a_list_that_was_empty_fills_by_itself_but_under_nobody_who_types(
+        self, signed_in: Console, fleet: Fleet
+    ) -> None:
+        page = signed_in.page
+        made = {"apiVersion": f"{GROUP}/v1beta2", "kind": "ManagedClusterSet", "metadata": {"name": "shell-set"}}
+        fleet.admin.post(f"/apis/{GROUP}/v1beta2/managedclustersets", json=made).raise_for_status()
+        signed_in.open("/sets/shell-set/")
+        empty, name = page.get_by_role("heading", name="The set is empty"), page.get_by_label("Name contains")
+        expect(empty).to_be_visible()
+        expect(page.locator("#live")).to_have_attribute("data-state", "live")
+        name.fill("shell")
+        fleet.register("shell-member", labels={f"{GROUP}/clusterset": "shell-set"})
+        expect(page.locator("#summary")).to_contain_text("1 cluster you may see")
+        expect(empty).to_be_visible()
+        expect(name).to_have_value("shell")
+        name.clear()
+        name.blur()
+        fleet.patch("shell-member", {"metadata": {"labels": {"seen": "again"}}})
+        expect(page.get_by_role("link", name="shell-member", exact=True)).to_be_visible()
+        expect(empty).to_have_count(0)
+        fleet.remove("shell-member")
+        expect(empty).to_be_visible()
 
     def test_it_can_be_paused_on_every_page_and_goes_on(self, listed: Console, fleet: Fleet) -> None:
         page = listed.page
