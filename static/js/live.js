@@ -57,11 +57,21 @@ function shape(page) {
   return outer.map((region) => region.id).join(" ");
 }
 
-// Whether a new load would lose something: text that somebody types or has typed, rows that are ticked, a dialog.
+// Whether a new load would lose something: text that somebody types or has typed, rows that are ticked, a dialog. An answer
+// to a form would be asked for again by sending the form.
 function isInUse() {
+  if ("answersPost" in stamp.dataset) return true;
   const fields = document.querySelectorAll("main input:not([type=checkbox], [type=radio], [type=hidden]), main textarea");
   const isTyped = (field) => field.value !== field.defaultValue || field === document.activeElement;
   return [...fields].some(isTyped) || document.querySelector("tbody :checked, dialog[open]") !== null;
+}
+
+// What the page has said of the last act is said on.
+const saidHere = `said ${location.pathname}`;
+function loadAgain() {
+  const said = document.querySelector(".oc-messages");
+  if (said) sessionStorage.setItem(saidHere, said.outerHTML);
+  location.reload();
 }
 
 async function refresh() {
@@ -73,7 +83,7 @@ async function refresh() {
     const answer = await fetch(location.href, { headers: { "X-Live": "refresh" }, redirect: "manual" });
     if (answer.type === "opaqueredirect" || answer.status === 401) return signedOut();
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    if (!answer.ok) return void (answer.status === 404 && location.reload());
+    if (!answer.ok) return void (answer.status === 404 && location.replace(location.pathname + location.search));
     if (isPaused()) return;
     for (const region of document.querySelectorAll("[data-live][id]")) {
       const fresh = page.getElementById(region.id);
@@ -84,7 +94,7 @@ async function refresh() {
       if (after) window.htmx?.process(after);
       if (after?.dataset.liveSay && after.dataset.liveSay !== before) tell(after.dataset.liveSay);
     }
-    if (shape(page) !== shape(document) && !isInUse()) return location.reload();
+    if (shape(page) !== shape(document) && !isInUse()) return loadAgain();
     live.heard = Date.now();
     document.dispatchEvent(new CustomEvent("live:refreshed"));
   } catch {
@@ -187,6 +197,8 @@ function show() {
 
 if (stamp && scopes.length) {
   stamp.hidden = false;
+  document.querySelector("main").insertAdjacentHTML("afterbegin", sessionStorage.getItem(saidHere) ?? "");
+  sessionStorage.removeItem(saidHere);
   stamp.addEventListener("click", () => {
     const paused = !isPaused();
     sessionStorage.setItem("paused", paused ? "yes" : "no");

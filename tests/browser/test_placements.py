@@ -166,6 +166,7 @@ def test_the_change_that_broke_a_placement_is_undone_by_a_press(console: Console
     expect(page.locator("#headline")).to_contain_text("Satisfied")
     expect(page.locator("#state")).to_contain_text("2 clusters chosen")
     expect(broken).to_have_count(0)
+    expect(page.get_by_role("status").first).to_contain_text("as it was before that change")
     expect(page.locator("#decisions")).to_contain_text("register-2")
     expect(page.locator("#happened")).to_contain_text("Entered: register-2")
     page.get_by_role("link", name="History", exact=True).click()

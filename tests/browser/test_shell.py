@@ -259,6 +259,24 @@ class TestLive:
         fleet.remove("shell-member")
         expect(empty).to_be_visible()
 
+    def test_a_form_that_was_refused_is_not_sent_again(self, signed_in: Console, fleet: Fleet) -> None:
+        page = signed_in.page
+        fleet.register("shell-leaving")
+        fleet.hold("shell-leaving")
+        signed_in.open("/clusters/shell-leaving/remove/")
+        sent: list[str] = []
+        page.on("request", lambda request: sent.append(request.method))
+        name = page.get_by_role("textbox", name="Type")
+        name.fill("shell-a")
+        page.get_by_role("button", name="Remove shell-leaving").click()
+        expect(name).to_have_attribute("aria-invalid", "true")
+        name.blur()
+        fleet.remove("shell-leaving")  # what the page would show now has other sections
+        expect(page.locator("#headline")).to_contain_text("Removing shell-leaving")
+        fleet.patch("shell-leaving", {"metadata": {"finalizers": []}})
+        expect(page.get_by_role("heading", name=re.compile("^shell-leaving was deleted"))).to_be_visible()
+        assert sent.count("POST") == 1
+
     def test_it_can_be_paused_on_every_page_and_goes_on(self, listed: Console, fleet: Fleet) -> None:
         page = listed.page
         listed.tab_to(page.get_by_role("button", name="Pause live updates"))
