@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, Response, expect
 
 from tests.browser.people import Console
-from tests.fleet import Doc, Fleet, NotYet, eventually
+from tests.fleet import MERGE, Doc, Fleet, NotYet, eventually
 
 GROUP = "cluster.open-cluster-management.io"
 RBAC = "rbac.authorization.k8s.io"
@@ -77,9 +77,8 @@ def wait_for(fleet: Fleet, name: str, clusters: list[str]) -> None:
 
 
 def tolerate(fleet: Fleet, name: str, tolerations: list[Doc] | None) -> None:
-    merge = {"Content-Type": "application/merge-patch+json"}
     change = {"spec": {"tolerations": tolerations}}
-    fleet.admin.patch(f"{PLACEMENTS}/{name}", json=change, headers=merge).raise_for_status()
+    fleet.admin.patch(f"{PLACEMENTS}/{name}", json=change, headers=MERGE).raise_for_status()
 
 
 def env_is(*values: str) -> list[Doc]:
