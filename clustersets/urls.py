@@ -8,7 +8,7 @@ from __future__ import annotations
 from django.urls import path
 
 from clustersets.moves import move_pages
-from clustersets.pages import cluster_tab, namespace_pages  # noqa: F401 - a tab
+from clustersets.pages import namespace_pages
 from clustersets.pages.create_pages import create_set
 from clustersets.pages.delete_pages import delete_set
 from clustersets.pages.list_pages import set_list

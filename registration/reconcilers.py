@@ -179,7 +179,7 @@ def _is_strange(cluster: str, fingerprint: str) -> bool:
 
 
 def may_be_given(cluster: str) -> bool:
-    """D10, D18: whether a policy may accept a name: not declined or un-accepted by a person, and not guarded."""
+    """D10, D18: whether a name may be accepted without a person: no person sent it away, and it is not guarded."""
     sent_away = {ClusterFacts.Decision.DECLINED, ClusterFacts.Decision.DISCONNECTED}
     return (
         queries.facts_of(cluster).decision not in sent_away
@@ -228,7 +228,7 @@ def reconcile_auto_acceptance(key: Key) -> None:
     try:
         verbs.edit(CONTROLLER, MANAGED_CLUSTER, key, _accept)
     except (errors.Forbidden, errors.Invalid) as error:  # a rule stands against it; a person who tries reads which
-        log.info("the policy does not accept %s: %s", row.name, error.message)
+        log.info("the feature gate does not accept %s: %s", row.name, error.message)
 
 
 def _accept(doc: Doc) -> None:

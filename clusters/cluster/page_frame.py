@@ -103,8 +103,8 @@ def tab(
     """The decorated function gives what its template needs beside the frame's context."""
 
     def add(build: Build) -> Build:
-        if name not in ORDER:
-            msg = f"{name} has no place among the tabs"
+        if name not in ORDER or name in TABS:
+            msg = f"{name} has no place among the tabs, or is there already"
             raise ValueError(msg)
         TABS[name] = Tab(name, label, template, build, count)
         return build

@@ -1,11 +1,14 @@
-"""A cluster's tab of sets: which sets it is in, by which label or selector, and where those are bound."""
+"""What a cluster's tab says of sets: which it is in, by which label or selector, and where those are bound.
+
+The tab is registered by ``placements.pages.cluster_tab``, which adds placements.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from clusters.cluster import page_frame
-from clusters.cluster.page_frame import Opened, tab
+from clusters.cluster.page_frame import Opened
 from clusters.kinds import CLUSTERSET_LABEL
 from clustersets import queries
 from clustersets.kinds import DEFAULT_SET
@@ -13,15 +16,12 @@ from clustersets.pages import selector_help
 from clustersets.rights.visible_bindings import bindings_for
 
 if TYPE_CHECKING:
-    from django.http import HttpRequest
-
     from clustersets.membership import Membership
 
 SHOWN = 20  # namespaces; the others are counted
 
 
-@tab("sets", "Sets", "clustersets/pages/of_cluster.html")
-def sets_of_cluster(request: HttpRequest, cluster: Opened) -> dict[str, Any]:  # noqa: ARG001 - the signature of tabs
+def sets_of_cluster(cluster: Opened) -> dict[str, Any]:
     """Only sets that the user may see are named; bindings where the user may list them."""
     labels = cluster.doc["metadata"].get("labels") or {}
     seen = queries.memberships_for(cluster.actor)

@@ -69,7 +69,7 @@ def _list(request: HttpRequest, actor: Actor, found: list[ProposedAct], tab: str
         "rows": [_row(actor, each) for each in found],
         "is_on": acts.is_on(),
     }
-    return render(request, "console/second_approval/list.html", context)
+    return render(request, "console/second_approvals.html", context)
 
 
 def _row(actor: Actor, found: ProposedAct) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def _detail(
         if is_waiting
         else [],
     }
-    return render(request, "console/second_approval/detail.html", context, status=status)
+    return render(request, "console/second_approval.html", context, status=status)
 
 
 def _parts(value: Any) -> dict[str, Any]:

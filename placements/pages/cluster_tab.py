@@ -56,9 +56,9 @@ class ForCluster:
 
 
 @tab("sets", "Sets & placements", "placements/pages/of_cluster.html")
-def sets_and_placements(request: HttpRequest, cluster: Opened) -> dict[str, Any]:
+def sets_and_placements(request: HttpRequest, cluster: Opened) -> dict[str, Any]:  # noqa: ARG001 - the signature of tabs
     """A bounded number of queries: placements are worked out on one look at the fleet."""
-    context = sets_of_cluster(request, cluster)
+    context = sets_of_cluster(cluster)
     listed = _Listed.read(cluster)
     found = _worked_out(cluster, [*listed.chosen, *listed.others])
     chosen = {row.pk for row in listed.chosen}

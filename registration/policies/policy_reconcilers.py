@@ -1,4 +1,4 @@
-"""Standing orders: what people decided beforehand, done when a cluster comes (K9).
+"""What people decided beforehand, done when a cluster comes (K9).
 
 Invariant: each is done as the user who gave the order, through the same services and validators as any act, with the
 rights that this user has now. What the user may not do is not done, and the reason is kept for them. Nothing is done

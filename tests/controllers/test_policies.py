@@ -1,4 +1,4 @@
-"""Standing orders: what a policy lets in and leaves to people, and what the minter of a token wished for (K9, K4)."""
+"""What a policy lets in and leaves to people, and what the minter of a token wished for (K9, K4)."""
 
 from __future__ import annotations
 

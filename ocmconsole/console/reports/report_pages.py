@@ -50,7 +50,7 @@ def report(request: HttpRequest) -> HttpResponseBase:
             found = _report(actor, kind, since, until)
         except decisions.TooManyDecisions as error:
             problem = f"{error}."
-    return render(request, "console/report.html", _context(actor, found, problem, kind, since, until))
+    return render(request, "console/reports/report.html", _context(actor, found, problem, kind, since, until))
 
 
 def _context(

@@ -96,7 +96,7 @@ def _page(request: HttpRequest, tried: Try, *, forms: dict[str, Any] | None = No
         forms = draft_forms.forms_of(Rows.of(spec) if fits else Rows(), tried.added)
         _mark(forms, context.get("marks", {}))
     context |= {"forms": forms, "predicate_groups": _by_number(forms), "other_problems": _others(tried, code)}
-    return render(request, "placements/pages/playground.html", context, status=code)
+    return render(request, "placements/pages/playground/playground.html", context, status=code)
 
 
 def _others(tried: Try, code: int) -> list[str]:

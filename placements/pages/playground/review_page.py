@@ -122,7 +122,7 @@ def _page(request: HttpRequest, tried: Try, *, refusal: errors.ApiError | None =
         **_effects(tried, target),
     }  # fmt: skip
     code = refusal.code if refusal is not None and request.method == "POST" else 200
-    return render(request, "placements/pages/review.html", context, status=code)
+    return render(request, "placements/pages/playground/review.html", context, status=code)
 
 
 def _refusal(request: HttpRequest, tried: Try, target: Key) -> errors.ApiError | None:
