@@ -15,7 +15,7 @@ import django_stubs_ext
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from ocmconsole.environment import home_swap
+from ocmconsole.environment import home, home_swap
 from ocmconsole.environment.installation import ROOT, default_home
 from ocmconsole.environment.readers import (
     SHORTEST_CONNECT_TIMEOUT,
@@ -56,6 +56,10 @@ django_stubs_ext.monkeypatch()  # lets Field, ModelAdmin and views be written wi
 # ---------------------------------------------------------------- ocmconsole
 
 OCMCONSOLE_HOME = Path(text("OCMCONSOLE_HOME", str(default_home()))).absolute()
+try:
+    home.refuse_root(OCMCONSOLE_HOME)  # before anything is written there
+except home.HomeError as error:
+    raise ImproperlyConfigured(str(error)) from error
 OCMCONSOLE_API_ADDRESS = address("OCMCONSOLE_API_ADDRESS", "127.0.0.1:6443")
 OCMCONSOLE_CONSOLE_ADDRESS = address("OCMCONSOLE_CONSOLE_ADDRESS", "127.0.0.1:8000")
 OCMCONSOLE_API_URL = url("OCMCONSOLE_API_URL", derived("https", OCMCONSOLE_API_ADDRESS))

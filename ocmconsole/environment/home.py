@@ -1,7 +1,7 @@
 """Files in the home: each is written whole or not at all, by one process at a time, and only its owner may read it.
 
-Callers are the owners of keys, registration.pki.ca and core.tokens.token_formats, and ``ocmconsole.apps`` when a
-process starts.
+Callers are the owners of keys, registration.pki.ca and core.tokens.token_formats, and ``ocmconsole.settings`` and
+``ocmconsole.apps`` when a process starts.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import errno
 import fcntl
 import logging
 import os
+import pwd
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -20,12 +21,33 @@ from typing import IO
 log = logging.getLogger(__name__)
 
 OTHERS = 0o077  # every bit of a mode that is not the owner's
+ROOT_UID = 0  # of the user that may read and write everything
 IN_USE = ".in-use"
 PUBLIC = ".crt"  # certificates: a proxy of another user may have to read them
 
 
 class HomeError(Exception):
     """The home cannot be used now."""
+
+
+def refuse_root(home: Path) -> None:
+    """Raises HomeError for root in the home of somebody else: what it writes there, the servers could not read."""
+    try:
+        owner = home.stat().st_uid
+    except FileNotFoundError:
+        return  # it will be root's
+    if os.geteuid() == ROOT_UID and owner != ROOT_UID:
+        raise HomeError(
+            f"the home {home} belongs to {_user(owner)}: run this as that user, because the hub could not read what "
+            "root writes there"
+        )
+
+
+def _user(uid: int) -> str:
+    try:
+        return f"the user {pwd.getpwuid(uid).pw_name}"
+    except KeyError:  # of a container
+        return f"the user {uid}"
 
 
 def protect(home: Path, *elsewhere: Path) -> None:

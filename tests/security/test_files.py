@@ -5,15 +5,20 @@ from __future__ import annotations
 import logging
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from ocmconsole.environment import home as files
+from tests.hub import ROOT
 
 if TYPE_CHECKING:
     from tests.hub import Hub
+
+OTHER_USER = 54_321  # a number that names nobody on this machine
 
 
 def open_to_others(home: Path) -> dict[str, str]:
@@ -70,3 +75,19 @@ def test_what_this_process_makes_is_its_owners(tmp_path: Path) -> None:
     before = os.umask(0o077)
     os.umask(before)
     assert before == 0o077
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a home to another user")
+def test_root_is_refused_in_the_home_of_another_user_and_writes_nothing_there(tmp_path: Path) -> None:
+    """By every command: what root writes there, such as a rotated key, the servers could not read."""
+    home = tmp_path / "home"
+    home.mkdir()
+    environment = {**os.environ, "OCMCONSOLE_HOME": str(home), "OCMCONSOLE_DATABASE_URL": ""}
+    command = [sys.executable, "manage.py", "check"]
+    os.chown(home, OTHER_USER, OTHER_USER)
+    refused = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert refused.returncode
+    assert f"the home {home} belongs to the user {OTHER_USER}: run this as that user" in refused.stderr
+    assert not [*home.iterdir()]
+    os.chown(home, 0, 0)
+    assert not subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False).returncode
