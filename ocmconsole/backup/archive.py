@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import shutil
 import tarfile
 import zlib
 from collections.abc import Mapping
@@ -95,8 +96,20 @@ def _entry(name: str, size: int) -> tarfile.TarInfo:
     return entry
 
 
-def unpack(source: Path, folder: Path, shown: Path) -> Manifest:
-    """Write the members into a folder; ``shown`` is what the archive is called. Raises BackupError."""
+def require_room(folder: Path, wanted: int) -> None:
+    """Raises BackupError rather than fill the disk of a hub that goes on. ``wanted`` in bytes."""
+    free = shutil.disk_usage(folder).free
+    if free < wanted:
+        raise BackupError(
+            f"{folder} has {free // 2**20:,} MiB left and a backup may need {wanted // 2**20:,}: make room there"
+        )
+
+
+def unpack(source: Path, folder: Path, shown: Path, *, reserve: int = 0) -> Manifest:
+    """Write the members into a folder; ``shown`` is what the archive is called. Raises BackupError.
+
+    ``reserve``: bytes that must stay free there, or else nothing is written.
+    """
     damaged = BackupError(f"{shown} is damaged: take another copy of it, or an older backup")
     foreign = BackupError(f"{shown} is no backup of a hub: name a file that {PROGRAM} backup has written")
     try:
@@ -106,6 +119,7 @@ def unpack(source: Path, folder: Path, shown: Path) -> Manifest:
                 raise foreign
             manifest = Manifest.read(_content(tar, first).read())
             left = dict(manifest.members)
+            require_room(folder, reserve + sum(member.size for member in left.values()))
             while entry := tar.next():
                 expected = left.pop(entry.name, None)
                 if expected is None or not entry.isreg() or "/" in entry.name or entry.name.startswith("."):

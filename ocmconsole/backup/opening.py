@@ -21,7 +21,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 
-from ocmconsole.backup import archive, databases, encryption
+from ocmconsole.backup import archive, databases, encryption, taking
 from ocmconsole.backup.archive import Manifest
 from ocmconsole.backup.encryption import BackupError, BackupKey
 
@@ -65,10 +65,10 @@ class OpenedArchive:
 
 
 @contextmanager
-def opened(source: Path, key: BackupKey, beside: Path | None = None) -> Iterator[OpenedArchive]:
+def opened(source: Path, key: BackupKey, *, beside: Path, reserve: int = 0) -> Iterator[OpenedArchive]:
     """Decrypt and unpack into a folder of this process, which is gone afterwards unless it was moved.
 
-    ``beside``: in which folder it is made, else where temporary files are. Raises BackupError.
+    ``beside``: in which folder it is made; ``reserve``: bytes that must stay free there. Raises BackupError.
     """
     try:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=beside))
@@ -77,7 +77,7 @@ def opened(source: Path, key: BackupKey, beside: Path | None = None) -> Iterator
     try:
         plain = folder / ".archive"
         encryption.decrypt(source, plain, key)
-        manifest = archive.unpack(plain, folder, source)
+        manifest = archive.unpack(plain, folder, source, reserve=reserve)
         plain.unlink()
         found = OpenedArchive(folder, manifest)
         require_known(found, source)
@@ -123,11 +123,21 @@ def _is_ours(migration: str) -> bool:
 
 
 def verify(source: Path, key: BackupKey) -> Manifest:
-    """Restore an archive where nobody sees it and check it. Raises BackupError."""
-    with ExitStack() as stack:
-        found = stack.enter_context(opened(source, key))
-        url = stack.enter_context(_loaded(found))
-        found.run("restore", found.manifest.time, "--inside=check", database_url=url)
+    """Restore an archive where nobody sees it and check it. Raises BackupError.
+
+    In the home, because the folder of temporary files may be one in memory that others share.
+    """
+    home, reserve = Path(settings.OCMCONSOLE_HOME), settings.OCMCONSOLE_DISK_RESERVE
+    try:
+        with taking.scratch(home) as folder, ExitStack() as stack:
+            if source.is_file():
+                archive.require_room(folder, reserve + source.stat().st_size)
+            found = stack.enter_context(opened(source, key, beside=folder, reserve=reserve))
+            url = stack.enter_context(_loaded(found))
+            found.run("restore", found.manifest.time, "--inside=check", database_url=url)
+    except OSError as error:
+        place = error.filename or home
+        raise BackupError(f"{place} cannot be written ({error.strerror or error}): make room and try again") from error
     return found.manifest
 
 

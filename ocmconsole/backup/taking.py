@@ -1,7 +1,7 @@
 """``manage.py backup FILE``: a copy of database and home in one encrypted file, beside a hub that goes on.
 
-The file is there whole or not at all. What is not encrypted yet lies in ``.backup`` in the home, which belongs to one
-backup at a time and is emptied by the next one after a crash.
+The file is there whole or not at all. What is not encrypted lies in ``.backup`` in the home, which belongs to one
+backup at a time, or to one that is tried out (``opening``), and is emptied by the next one after a crash.
 """
 
 from __future__ import annotations
@@ -55,8 +55,9 @@ def take_backup(target: Path, key: BackupKey) -> Manifest:
     if not target.parent.is_dir() or target.is_dir():
         raise BackupError(f"{target} cannot be written: name a file in a folder that is there")
     try:
-        with _scratch(home) as folder:
-            _require_room(home, target.parent)
+        with scratch(home) as folder:
+            for place in {home, target.parent}:
+                archive.require_room(place, COPIES * databases.size() + settings.OCMCONSOLE_DISK_RESERVE)
             copy, moment = folder / databases.FILES[connection.vendor], clock.now()
             facts = databases.copy(copy)
             # After the database: keys of a later moment open what is in it, those of an earlier one need not.
@@ -104,13 +105,16 @@ def kept_settings(environment: Mapping[str, str]) -> dict[str, str]:
 @contextmanager
 def no_backup() -> Iterator[None]:
     """No backup of this home runs meanwhile: it needs the keys of its copy of the database. Raises BackupError."""
-    with _scratch(Path(settings.OCMCONSOLE_HOME), "a backup"):
+    with scratch(Path(settings.OCMCONSOLE_HOME), "a backup"):
         yield
 
 
 @contextmanager
-def _scratch(home: Path, other: str = "another backup") -> Iterator[Path]:
-    """A folder for one backup at a time, empty before and gone afterwards; no restore runs there meanwhile."""
+def scratch(home: Path, other: str = "another backup") -> Iterator[Path]:
+    """A folder for one backup at a time, empty before and gone afterwards; no restore runs there meanwhile.
+
+    Raises BackupError.
+    """
     folder = home / SCRATCH
     with files.usage_lock(home) as usage:
         try:
@@ -129,19 +133,10 @@ def _alone(folder: Path, other: str) -> Iterator[Path]:
         except BlockingIOError as error:
             raise BackupError(f"{other} of this hub is under way: wait until it has ended") from error
         for left in folder.iterdir():
-            left.unlink()
-        yield folder
-        shutil.rmtree(folder)
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
     finally:
         os.close(handle)
-
-
-def _require_room(home: Path, place: Path) -> None:
-    """Raises BackupError rather than fill the disk of a hub that goes on."""
-    wanted = COPIES * databases.size() + settings.OCMCONSOLE_DISK_RESERVE
-    for folder in {home, place}:
-        free = shutil.disk_usage(folder).free
-        if free < wanted:
-            raise BackupError(
-                f"{folder} has {free // 2**20:,} MiB left and a backup may need {wanted // 2**20:,}: make room there"
-            )

@@ -193,6 +193,30 @@ def test_a_backup_that_is_killed_leaves_the_older_one_in_its_place(saved: Hub, b
     assert not (saved.home / ".backup").exists()
 
 
+def test_a_backup_is_tried_out_in_the_home_and_one_that_is_killed_leaves_no_keys(
+    saved: Hub, backup: Path, key: Path
+) -> None:
+    """Temporary files may be in memory, and nobody would remove there what a killed one left."""
+    command = [sys.executable, "manage.py", "backup", str(backup), "--verify", "--key", str(key)]
+    with preloaded.Popen[bytes](command, cwd=ROOT, env=dict(saved.environment)) as process:
+        while not (keys := [*saved.home.glob(".backup/*/ca.key")]) and process.poll() is None:
+            pass
+        process.kill()
+    assert keys
+    assert [*saved.home.glob(".backup/*/ca.key")] == keys
+    saved.manage("backup", str(backup), "--key", str(key))
+    assert not (saved.home / ".backup").exists()
+
+
+def test_a_backup_is_not_tried_out_where_it_would_fill_the_disk(saved: Hub, backup: Path, key: Path) -> None:
+    environment = {**saved.environment, "OCMCONSOLE_DISK_RESERVE": "900000Gi"}
+    command = [sys.executable, "manage.py", "backup", str(backup), "--verify", "--key", str(key)]
+    done = preloaded.run(command, cwd=ROOT, env=environment)
+    assert done.returncode
+    assert "MiB left and a backup may need" in done.stderr
+    assert not [*saved.home.glob(".backup/*")]
+
+
 def test_addresses_of_receivers_outside_are_not_kept_with_it() -> None:
     """Some are secrets, and ``restore`` says what was set."""
     kept = taking.kept_settings(
