@@ -31,8 +31,9 @@ BEAT: dict[str, dict[str, object]] = {
     "compact": {"task": "ocmconsole.kubeapi.tasks.compact", "schedule": 60.0},
 }
 
-# What must be on time has a queue of its own, which a worker of its own can serve; a worker for both takes turns.
-TIMELY = frozenset({"sweep-leases", "note-heartbeats", "keep-sets"})
+# What must be on time has a queue of its own, which a worker of its own can serve; a worker for both takes turns. Each
+# is short, as it holds up the others there: the seal is not among them, for it may have much to do, and may be late.
+TIMELY = frozenset({"sweep-leases", "note-heartbeats", "keep-sets", "note-revocations"})
 # What may take minutes has a thread of its own in the one-process hub.
 SLOW = frozenset({"back-up"})
 CLOCK = "clock"
