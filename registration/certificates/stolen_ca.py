@@ -49,10 +49,17 @@ def by_hand(role: ca.AuthorityRole, *, also_other: bool) -> list[str]:
     other = next(each for each in ca.AuthorityRole if each is not role)
     stem = "client-ca" if role is ca.AuthorityRole.CLIENT else "ca"
     steps = [f"the same key signs {other} certificates: {program} ca rotate {other} --stolen"] if also_other else []
-    steps += [
-        f"servers with a home of their own: copy {stem}.crt and {stem}.key there now; until then they trust the thief",
-        f"{len(found.clusters)} clusters lost the hub: {program} repair --not-given FOLDER --ttl 24h makes manifests",
-    ]
+    steps.append(
+        f"servers with a home of their own: copy {stem}.crt and {stem}.key there now; until then they trust the thief"
+    )
+    if role is ca.AuthorityRole.SERVING:
+        steps.append(
+            "behind a proxy: copy serving.crt, serving.key and ca.crt of the home to it now, and reload it (nginx -s "
+            "reload); until then it refuses the hub's servers"
+        )
+    steps.append(
+        f"{len(found.clusters)} clusters lost the hub: {program} repair --not-given FOLDER --ttl 24h makes manifests"
+    )
     if found.others and role is ca.AuthorityRole.CLIENT:
         more = f" and {len(found.others) - NAMED} more" if len(found.others) > NAMED else ""
         steps.append(
@@ -61,7 +68,6 @@ def by_hand(role: ca.AuthorityRole, *, also_other: bool) -> list[str]:
         )
     if role is ca.AuthorityRole.SERVING:
         steps += [
-            "a proxy that shows serving.crt: load it again there",
             "kubeconfigs of people, and tokens of service accounts in Secrets, hold the old CA: make them anew",
             f"bootstrap kubeconfigs that wait hold the old CA: {program} bootstrap_token create makes new ones",
         ]

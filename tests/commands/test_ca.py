@@ -306,6 +306,16 @@ def test_status_says_who_signs_who_is_left_and_what_to_do() -> None:
     assert "ca rotate client goes on" in status()
 
 
+@pytest.mark.parametrize("step", ["rotate", "retire"])
+def test_after_a_step_of_serving_a_proxy_needs_the_ca_that_it_checks_servers_with_too(step: str) -> None:
+    hub_setup.ensure_hub()
+    if step == "retire":
+        take("rotate", role=SERVING)
+    said = StringIO()
+    call_command("ca", step, "serving", stdout=said)
+    assert "copy serving.crt, serving.key and ca.crt of the home to it, and reload it" in said.getvalue()
+
+
 @pytest.mark.parametrize("role", [CLIENT, SERVING])
 def test_a_second_rotation_is_one_sentence_and_changes_nothing(role: ca.AuthorityRole) -> None:
     hub_setup.ensure_hub()

@@ -88,7 +88,7 @@ def test_a_stolen_serving_ca_is_vouched_for_by_nobody_and_is_replaced_after_that
     assert not ca.serving_authority(settings.OCMCONSOLE_HOME).others
     served = (settings.OCMCONSOLE_HOME / "serving.crt").read_bytes()
     assert before not in served, "no cross-signature is in the chain"
-    assert "a proxy that shows serving.crt" in said
+    assert "behind a proxy: copy serving.crt, serving.key and ca.crt" in said
     assert "the same key" not in said
     assert (agent.speaks(), again.speaks()) == (401, 200), "certificates of clients stay"
 

@@ -8,13 +8,22 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
+import ssl
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
+from tests import servers, tools
 from tests.conftest import missing
 from tests.hub import ROOT
 
@@ -25,6 +34,8 @@ GIVEN = {
     "OCMCONSOLE_API_URL": "https://hub.example.com",
     "OCMCONSOLE_CONSOLE_URL": "https://hub.example.com:8443",
 }
+YEAR = timedelta(days=365)
+POSTGRESQL_OF_DEBIAN = {"bookworm": 15, "trixie": 17}  # the major version of its package postgresql-client
 OF_THE_HUB = {"server-1", "server-2", "worker", "clock", "beat", "tls"}
 # What deploy/compose/nginx.conf has in place of lines of docs/nginx.conf.
 OTHER_LINES = {
@@ -44,9 +55,10 @@ OTHER_LINES = {
     "/etc/ocmconsole/serving.": "/run/tls/serving.",
     "/etc/ocmconsole/console.": "/run/secrets/console.",
     "proxy_pass https": "proxy_pass http",
-    "        proxy_ssl_verify on;\n": "",
-    "        proxy_ssl_trusted_certificate /etc/ocmconsole/ca.crt;\n": "",
-    "        proxy_ssl_name localhost;\n": "",
+    "    proxy_ssl_verify on;\n": "",
+    "    proxy_ssl_trusted_certificate /etc/ocmconsole/ca.crt;\n": "",
+    "    proxy_ssl_name localhost;\n": "",
+    "            allow 127.0.0.1;                    # and where Prometheus is\n            deny all;\n": "",
 }
 
 
@@ -146,3 +158,77 @@ def test_its_proxy_differs_from_the_documented_one_in_places_alone() -> None:
         assert documented in expected
         expected = expected.replace(documented, here)
     assert (ROOT / "deploy" / "compose" / "nginx.conf").read_text().partition("\n\n")[2] == expected
+
+
+def test_its_proxy_shows_a_renewed_certificate_without_a_restart(services: dict[str, Any], tmp_path: Path) -> None:
+    """A proxy reads certificates only when it starts or is told to; that of the file is told each day."""
+    binary = tools.nginx() or missing("nginx")
+    for name in ("serving", "console"):
+        self_signed(tmp_path / name)
+    first, second = servers.free_port(), servers.free_port()
+    conf = (ROOT / "deploy" / "compose" / "nginx.conf").read_text()
+    for there, here in {
+        "/run/nginx/": f"{tmp_path}/nginx-",
+        "/run/ocmconsole/": f"{tmp_path}/",
+        "/run/tls/": f"{tmp_path}/",
+        "/run/secrets/": f"{tmp_path}/",
+        "listen 6443": f"listen 127.0.0.1:{first}",
+        "listen 8443": f"listen 127.0.0.1:{second}",
+        "listen 9443": f"listen unix:{tmp_path}/9443",
+        "listen 9444": f"listen unix:{tmp_path}/9444",
+    }.items():
+        assert there in conf
+        conf = conf.replace(there, here)
+    (tmp_path / "nginx.conf").write_text(conf)
+    *shell, script = services["nginx"]["entrypoint"]
+    assert "sleep 86400" in script
+    command = script.replace("/etc/ocmconsole/nginx.conf", f"{tmp_path}/nginx.conf").replace("sleep 86400", "sleep 0.5")
+    environment = {"PATH": f"{binary.parent}{os.pathsep}{os.environ['PATH']}"}
+    process = subprocess.Popen([*shell, command], env=environment, start_new_session=True)
+    try:
+        shown = shown_at(first, process)
+        self_signed(tmp_path / "serving")
+
+        def is_another() -> None:
+            if shown_at(first, process) == shown:
+                raise OSError("the certificate from before")
+
+        assert servers.wait_until(is_another, OSError, process)
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait()
+
+
+def self_signed(stem: Path) -> None:
+    """Write a certificate and its key."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "hub")])
+    begins = datetime(2026, 1, 1, tzinfo=UTC)
+    builder = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), begins, begins + YEAR)
+    stem.with_suffix(".crt").write_bytes(builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM))
+    stem.with_suffix(".key").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+
+
+def shown_at(port: int, process: subprocess.Popen[bytes]) -> str:
+    found: list[str] = []
+    assert servers.wait_until(lambda: found.append(ssl.get_server_certificate(("127.0.0.1", port))), OSError, process)
+    return found[-1]
+
+
+def test_pg_dump_of_the_image_is_not_older_than_its_server(services: dict[str, Any]) -> None:
+    """Such a one refuses; and backups with it."""
+    *_, final = (ROOT / "deploy" / "Containerfile").read_text().split("\nFROM ")
+    (debian,) = re.findall(r"^\S+-slim-(\w+)\n", final)
+    assert "--no-install-recommends postgresql-client " in final
+    server = int(services["postgres"]["image"].partition("postgres:")[2].partition("-")[0])
+    assert POSTGRESQL_OF_DEBIAN[debian] >= server
+
+
+def test_settings_that_the_file_has_not_are_read_from_one_beside_it(tmp_path: Path) -> None:
+    """By every process of the hub; what the file says itself wins."""
+    file = tmp_path / "compose.yaml"
+    file.write_text(FILE.read_text())
+    (tmp_path / "settings.env").write_text("OCMCONSOLE_HUB_NAME=north\nOCMCONSOLE_REDIS_URL=redis://elsewhere\n")
+    found = json.loads(read(GIVEN, file).stdout)["services"]
+    for name in OF_THE_HUB - {"tls"}:
+        assert found[name]["environment"]["OCMCONSOLE_HUB_NAME"] == "north"
+        assert found[name]["environment"]["OCMCONSOLE_REDIS_URL"] == "redis://redis:6379/0"

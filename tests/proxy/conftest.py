@@ -23,11 +23,12 @@ CLUSTERS = "/apis/cluster.open-cluster-management.io/v1/managedclusters"
 
 @dataclass(frozen=True)
 class Site:
-    """``hub`` is the first server, asked without nginx; ``servers`` are all of them."""
+    """``hub`` is the first server, asked without nginx; ``servers`` are all of them, ``metrics`` where theirs are."""
 
     servers: list[Hub]
     url: str
     console_url: str
+    metrics: list[str]
 
     @property
     def hub(self) -> Hub:
@@ -67,15 +68,18 @@ def behind_nginx(hubs: list[Hub], ports: tuple[int, int], secret: str, *, is_apa
         missing("nginx")
     home = hubs[0].home
     (home / "proxy-secret.conf").write_text(f'proxy_set_header X-Proxy-Secret "{secret}";\n')
+    metrics = servers.free_port(), servers.free_port()
     conf = nginx.configuration(
         home,
         apis=[hub.environment["OCMCONSOLE_API_ADDRESS"] for hub in hubs],
         consoles=[hub.environment["OCMCONSOLE_CONSOLE_ADDRESS"] for hub in hubs],
         ports=ports,
+        metrics=metrics,
         is_apart=is_apart,
     )
     with nginx.running(binary, home, conf, ports[0]):
-        yield Site(hubs, f"https://127.0.0.1:{ports[0]}", f"https://127.0.0.1:{ports[1]}")
+        urls = [f"https://127.0.0.1:{port}" for port in (*ports, *metrics)]
+        yield Site(hubs, urls[0], urls[1], metrics=urls[2 : 2 + len(hubs)])
 
 
 @pytest.fixture(scope="package")

@@ -22,14 +22,15 @@ def configuration(
     apis: Sequence[str],
     consoles: Sequence[str],
     ports: tuple[int, int],
+    metrics: tuple[int, int] | None = None,
     address: str = "127.0.0.1",
     is_apart: bool = False,
 ) -> str:
     """The documented file for these servers (host:port). With one server only, the second line of each goes.
 
-    ``is_apart``: the first server is that of agents, as docs/guide/production.md says.
+    ``metrics``: the ports at which each server's are, else any two. ``is_apart``: the first server is that of agents, as docs/guide/production.md says.
     """
-    api, console = ports
+    (api, console), (first, second) = ports, metrics or (servers.free_port(), servers.free_port())
     conf = CONF.read_text()
     replaced = {
         "server 127.0.0.1:6443 max_fails=0;": f"server {apis[0]} max_fails=0;",
@@ -38,6 +39,10 @@ def configuration(
         "server 127.0.0.1:8001 max_fails=0;": f"server {consoles[1]} max_fails=0;" if len(consoles) > 1 else "",
         "listen 443 ": f"listen {address}:{api} ",
         "listen 8443 ": f"listen {address}:{console} ",
+        "listen 9443 ": f"listen {address}:{first} ",
+        "listen 9444 ": f"listen {address}:{second} ",
+        "9443 127.0.0.1:6443;": f"{first} {apis[0]};",
+        "9444 127.0.0.1:6444;": f"{second} {apis[-1]};",
         "/etc/ocmconsole/proxy-secret.conf": str(home / "proxy-secret.conf"),
         "/etc/ocmconsole/console.": f"{home}/serving.",
         "/etc/ocmconsole/": f"{home}/",

@@ -14,6 +14,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 
 from registration.pki import ca
 from tests.conformance.commands import eventually
@@ -23,6 +24,7 @@ pytestmark = [pytest.mark.contract("W30", "W21"), pytest.mark.slow]
 
 SELF = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+COUNTED = "ocmconsole_requests_total"
 PATIENCE = 120  # of a machine with other work too; an open watch is asked for its right again every 30 s (ADR 7)
 
 
@@ -175,3 +177,34 @@ def test_who_is_deactivated_or_revoked_is_refused_at_the_next_request_and_their_
             for _ in stream.iter_lines():
                 assert time.monotonic() - begun < PATIENCE
         assert deactivated.get(CLUSTERS).status_code == 401
+
+
+def test_each_server_is_scraped_by_itself_and_answers_nothing_else_there(site: Site) -> None:
+    """As docs/guide/operations.md says: each process counts its own requests, of which a balancer would show one's."""
+    account = "/api/v1/namespaces/default/serviceaccounts"
+    roles = "/apis/rbac.authorization.k8s.io/v1"
+    role = {"metadata": {"name": "scraped"}, "rules": [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]}
+    binding = {
+        "metadata": {"name": "scraped"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "scraped"},
+        "subjects": [{"kind": "ServiceAccount", "namespace": "default", "name": "scraper"}],
+    }
+    with site.hub.admin() as admin:
+        admin.post(account, json={"metadata": {"name": "scraper"}}).raise_for_status()
+        admin.post(f"{roles}/clusterroles", json=role).raise_for_status()
+        admin.post(f"{roles}/clusterrolebindings", json=binding).raise_for_status()
+        token = admin.post(f"{account}/scraper/token", json={"spec": {}}).raise_for_status().json()["status"]["token"]
+    credential = {"Authorization": f"Bearer {token}"}
+
+    def denials(url: str) -> float:
+        with httpx.Client(base_url=url, verify=site.hub.tls(), headers=credential, trust_env=False) as prometheus:
+            assert prometheus.get("/livez").status_code == 404
+            text = prometheus.get("/metrics").raise_for_status().text
+        samples = [each for family in text_string_to_metric_families(text) for each in family.samples]
+        return sum(each.value for each in samples if each.name == COUNTED and each.labels["code"] == "403")
+
+    before = [denials(url) for url in site.metrics]
+    with site.hub.client() as nobody:
+        assert [nobody.get("/metrics").status_code for _ in range(5)] == [403] * 5
+    after = [denials(url) for url in site.metrics]
+    assert after == [before[0] + 5, *before[1:]]

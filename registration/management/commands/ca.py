@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
 
 BACKUP = "Make a backup now: one from before does not have the new CA, and a hub restored from it would not know it."
-RELOAD = "Where a proxy shows the hub's serving.crt, load it again there."
+RELOAD = "Behind a proxy: copy serving.crt, serving.key and ca.crt of the home to it, and reload it (nginx -s reload)."
 
 
 class Command(ActingCommand):
