@@ -24,7 +24,11 @@ from tests.proxy import nginx
 
 UNITS = ROOT / "deploy" / "systemd"
 MOST_EXPOSED = 2.0  # of systemd's 10 for a service without any protection
-PROGRAMS = {"ocmconsole": [sys.executable, "manage.py"], "celery": [sys.executable, "-m", "celery"]}
+ALIKE = ("Protect", "Private", "Restart", "Restrict", "Runtime", "SystemCall", "Capab")
+PROGRAMS = {
+    "/opt/ocmconsole/bin/ocmconsole": [sys.executable, "manage.py"],
+    "/opt/ocmconsole/bin/celery": [sys.executable, "-m", "celery"],
+}
 SERVICES = ("ocmconsole-server@1", "ocmconsole-server@2", "ocmconsole-worker@1", "ocmconsole-clock", "ocmconsole-beat")
 
 
@@ -41,9 +45,10 @@ class Service:
         text = file.read_text().replace("%i", instance).replace("%%", "%")
         text = text.replace("/var/lib/ocmconsole", str(folder)).replace("/run/ocmconsole", str(folder))
         lines = [line for line in text.splitlines() if line.startswith(("ExecStart=", "Environment="))]
-        program, *arguments = lines[0].removeprefix("ExecStart=").split()
-        variables = [line.removeprefix("Environment=").partition("=") for line in lines[1:]]
-        return cls([*PROGRAMS[Path(program).name], *arguments], {name: value for name, _, value in variables})
+        words = next(line for line in lines if line.startswith("ExecStart=")).removeprefix("ExecStart=").split()
+        command = [part for word in words for part in PROGRAMS.get(word, [word])]
+        variables = [line.partition("=")[2].partition("=") for line in lines if line.startswith("Environment=")]
+        return cls(command, {name: value for name, _, value in variables})
 
 
 @dataclass(frozen=True)
@@ -72,13 +77,16 @@ def hub(tmp_path: Path) -> Iterator[Running]:
             API_URL="https://hub.example.com",
             CONSOLE_URL="https://hub.example.com:8443",
         )
+        # Of a small hub, and left in the file: EnvironmentFile= wins over Environment=.
+        elsewhere = {"OCMCONSOLE_API_ADDRESS": "127.0.0.1:1", "OCMCONSOLE_CONSOLE_ADDRESS": "127.0.0.1:1"}
+        in_file = {**prepared.environment, **elsewhere}
         for name in SERVICES:
             service = Service.of(name, home)
             log = stack.enter_context((tmp_path / f"{name}.log").open("wb"))
             process = subprocess.Popen(
                 service.command,
                 cwd=ROOT,
-                env={**prepared.environment, **service.environment},
+                env={**service.environment, **in_file},
                 stdout=log,
                 stderr=log,
             )
@@ -132,7 +140,7 @@ def assert_compose_checks_health(hub: Running) -> None:
 def assert_proxy_of_compose_answers(hub: Running) -> None:
     binary = tools.nginx() or missing("nginx")
     conf = (ROOT / "deploy" / "compose" / "nginx.conf").read_text()
-    ports = servers.free_port(), servers.free_port()
+    ports = [servers.free_port() for _ in range(4)]
     for there, here in {
         "/run/nginx/": f"{hub.home}/nginx-",
         "/run/ocmconsole/": f"{hub.home}/",
@@ -140,6 +148,7 @@ def assert_proxy_of_compose_answers(hub: Running) -> None:
         "/run/secrets/console.": f"{hub.home}/serving.",
         "listen 6443": f"listen 127.0.0.1:{ports[0]}",
         "listen 8443": f"listen 127.0.0.1:{ports[1]}",
+        **{f"{port} ": f"{own} " for port, own in zip(("9443", "9444"), ports[2:], strict=True)},
         "keepalive_timeout 5s": "keepalive_timeout 1s",  # so that the servers stop sooner
     }.items():
         assert there in conf
@@ -148,6 +157,10 @@ def assert_proxy_of_compose_answers(hub: Running) -> None:
         for port, path in ((ports[0], "/livez"), (ports[1], "/login/")):
             found = httpx.get(f"https://127.0.0.1:{port}{path}", headers={"Host": "hub.example.com:8443"}, verify=False)  # noqa: S501 - the certificate is for another name
             assert found.status_code == 200, found.text
+        for port in ports[2:]:
+            nobody = httpx.get(f"https://127.0.0.1:{port}/metrics", verify=False)  # noqa: S501 - as above
+            assert nobody.status_code == 403, nobody.text
+            assert nobody.json()["kind"] == "Status"  # of the hub
 
 
 def unit_files(folder: Path) -> list[Path]:
@@ -173,7 +186,7 @@ def test_systemd_finds_nothing_wrong_and_little_exposed(tmp_path: Path) -> None:
         assert judged.returncode == 0, judged.stdout[-200:]
 
 
-def test_services_are_protected_alike() -> None:
+def test_services_are_protected_and_started_again_alike() -> None:
     """Those of one file hold for all: a line that one of them lacks is an oversight."""
     protections = {}
     for file in UNITS.glob("*.service"):
@@ -181,8 +194,11 @@ def test_services_are_protected_alike() -> None:
         parsed.optionxform = str  # type: ignore[assignment,method-assign] # names as they are written
         parsed.read(file)
         section = dict(parsed["Service"])
-        names = [name for name in section if name.startswith(("Protect", "Private", "Restrict", "SystemCall", "Capab"))]
-        protections[file.name] = {name: section[name] for name in names}
+        names = [name for name in section if name.startswith(ALIKE)]
+        limit = parsed["Unit"]["StartLimitIntervalSec"]  # 0: started again however often it ends
+        protections[file.name] = {"StartLimitIntervalSec": limit, **{name: section[name] for name in names}}
     first, *others = protections.values()
-    assert len(first) > 15
+    assert len(first) > 20
+    assert first["StartLimitIntervalSec"] == "0"
+    assert first["RuntimeDirectoryPreserve"] == "yes"  # one that stops leaves the sockets of the others
     assert all(each == first for each in others)
