@@ -1,4 +1,4 @@
-"""How long a session lasts: while somebody is there, and never longer than a day (WCAG 2.2.1 warns before the end).
+"""How long a session lasts: while somebody is there, and no longer than is set (WCAG 2.2.1 warns before the end).
 
 Invariant: what a page does by itself keeps no session alive. Middleware, and what session.js asks.
 """
