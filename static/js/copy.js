@@ -1,7 +1,9 @@
-// Copy buttons. They are hidden until this runs, because without it they do nothing. The clipboard needs HTTPS or localhost.
+// Copy buttons. CSS hides them until this runs, because without it they do nothing: also those that a live page adds
+// later. The clipboard needs HTTPS or localhost.
 const SHOWN_FOR = 2000;
 
 async function copy(button) {
+  if (button.classList.contains("is-done")) return;
   const label = button.getAttribute("aria-label");
   await navigator.clipboard.writeText(button.dataset.copy);
   button.classList.add("is-done");
@@ -13,8 +15,9 @@ async function copy(button) {
 }
 
 if (navigator.clipboard) {
-  for (const button of document.querySelectorAll("[data-copy]")) {
-    button.hidden = false;
-    button.addEventListener("click", () => copy(button));
-  }
+  document.documentElement.dataset.clipboard = "";
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-copy]");
+    if (button) copy(button);
+  });
 }

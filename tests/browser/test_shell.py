@@ -259,6 +259,17 @@ class TestLive:
         fleet.remove("shell-member")
         expect(empty).to_be_visible()
 
+    def test_what_is_new_on_the_page_can_be_copied(self, signed_in: Console, fleet: Fleet) -> None:
+        page = signed_in.page
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        signed_in.open("/clusters/shell-a/yaml/")
+        expect(page.locator("#live")).to_have_attribute("data-state", "live")
+        fleet.patch("shell-a", {"metadata": {"labels": {"seen": "copied"}}})
+        expect(page.locator("#document")).to_contain_text("copied")
+        page.get_by_role("button", name="Copy YAML").click()
+        expect(page.get_by_role("button", name="Copied")).to_be_visible()
+        assert "seen: copied" in page.evaluate("navigator.clipboard.readText()")
+
     def test_a_form_that_was_refused_is_not_sent_again(self, signed_in: Console, fleet: Fleet) -> None:
         page = signed_in.page
         fleet.register("shell-leaving")
