@@ -1,8 +1,9 @@
 """What a policy would have done: every cluster that asked to join lately and fits it, and what people decided.
 
-Reads only, of clusters that the actor may see. Of a decided request it says that it fits and who decided what; the
-verdict of that day is in the audit for those that a page decided, and is not read here. Only of a waiting one it says
-whether it would be accepted now.
+Reads only, of clusters that the actor may see. Names and tokens of the policy narrow what the database gives, so that
+the bound counts requests that they fit, and it says whether earlier ones were left out. Of a decided request it says
+that it fits and who decided what; the verdict of that day is in the audit for those that a page decided, and is not
+read here. Only of a waiting one it says whether it would be accepted now.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from clusters import queries as clusters
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import ManagedCluster
 from clustersets import queries as sets
+from ocmconsole.core.tokens import bootstrap_terms
 from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.models import AuditEvent
 from registration.evidence import assessment
@@ -26,11 +28,13 @@ from registration.policies import policy_matching, policy_reconcilers
 from registration.policies.policy_matching import Arrival
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
     from ocmconsole.kubeapi.access.actor import Actor
     from registration.models import ApprovalPolicy
 
 SHOWN_SINCE = timedelta(days=30)  # of arrivals that a policy would have met
-MOST = 500  # arrivals, the newest
+MOST = 500  # arrivals of the policy's names and tokens, the newest
 ACCEPTED = "managedcluster:accept"
 
 
@@ -63,9 +67,18 @@ class Past:
         return self.outcome is PolicyOutcome.WAITING and self.verdict == Verdict.SAFE
 
 
-def dry_run(actor: Actor, policy: ApprovalPolicy) -> list[Past]:
-    """Newest first; a policy that is not stored yet can be asked too."""
-    events = [event for event in _registrations(actor) if not policy_matching.misfit(policy, _arrival(event))]
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """``past`` is newest first; ``is_cut`` if more asked than were looked at."""
+
+    past: list[Past]
+    is_cut: bool
+
+
+def dry_run(actor: Actor, policy: ApprovalPolicy) -> DryRun:
+    """A policy that is not stored yet can be asked too."""
+    asked = list(_registrations(actor, policy)[: MOST + 1])
+    events = [event for event in asked[:MOST] if not policy_matching.misfit(policy, _arrival(event))]
     names = {event.name for event in events}
     accepted = _newest(AuditEvent.objects.filter(act=ACCEPTED, name__in=names, outcome="allowed").order_by("time"))
     declined = {each.cluster: each for each in Decline.objects.filter(cluster__in=names).order_by("declined_at")}
@@ -82,19 +95,23 @@ def dry_run(actor: Actor, policy: ApprovalPolicy) -> list[Past]:
                 made.append(_past(event, PolicyOutcome.WAITING, verdict=str(found[event.name].verdict)))
             continue
         made.append(_decided(event, accepted.get(event.uid), declined.get(event.name)))
-    return made
+    return DryRun(made, is_cut=len(asked) > MOST)
 
 
-def _registrations(actor: Actor) -> list[AuditEvent]:
+def _registrations(actor: Actor, policy: ApprovalPolicy) -> QuerySet[Any]:
     created = AuditEvent.objects.filter(
         resource=MANAGED_CLUSTER.resource,
         verb="create",
         outcome=AuditEvent.Outcome.ALLOWED,
         time__gte=clock.now() - SHOWN_SINCE,
-    ).order_by("-time")
+    ).order_by("-time", "-pk")
+    if policy.pattern:
+        created = created.filter(name__regex=policy_matching.expression_of(policy.pattern))
+    if policy.tokens:
+        created = created.filter(credential__in=[f"{bootstrap_terms.PREFIX}{token}" for token in policy.tokens])
     if not clusters.sees_all(actor):
         created = created.filter(name__in=clusters.clusters_for(actor).values("name"))
-    return list(created[:MOST])
+    return created
 
 
 def _arrival(event: AuditEvent) -> Arrival:

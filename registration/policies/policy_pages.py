@@ -109,11 +109,13 @@ def _uses(actor: Actor, policy: ApprovalPolicy) -> list[ApprovalPolicyUse]:
 
 def _tried(actor: Actor, policy: ApprovalPolicy) -> dict[str, Any]:
     """What it would have done in the last days."""
-    past = policy_history.dry_run(actor, policy)
+    tried = policy_history.dry_run(actor, policy)
+    past = tried.past
     counts = {str(outcome): sum(each.outcome is outcome for each in past) for outcome in PolicyOutcome}
     return {
         "past": past,
         "past_days": policy_history.SHOWN_SINCE.days,
+        "past_bound": policy_history.MOST if tried.is_cut else 0,
         "warnings": [each for each in past if each.is_warning],
         "let_in_now": [each for each in past if each.is_let_in_now],
         "counts": {"accepted": counts["accepted"], "waiting": counts["waiting"], "none": counts["no decision"]},

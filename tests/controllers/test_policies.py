@@ -294,7 +294,7 @@ def test_a_dry_run_shows_what_fits_and_what_people_declined() -> None:
     services.decline_cluster(make.ADMIN, "eu-2", reason="Wrong token.")
     make.settle()
     asked = ApprovalPolicy(name="try", pattern="eu-*", tokens=[token])
-    found = {past.name: past for past in policy_history.dry_run(make.ADMIN, asked)}
+    found = {past.name: past for past in policy_history.dry_run(make.ADMIN, asked).past}
     assert {name: str(past.outcome) for name, past in found.items()} == {
         "eu-1": "accepted",
         "eu-2": "declined",
@@ -302,7 +302,18 @@ def test_a_dry_run_shows_what_fits_and_what_people_declined() -> None:
     }
     assert (found["eu-2"].is_warning, found["eu-2"].reason) == (True, "Wrong token.")
     assert found["eu-3"].is_let_in_now
-    assert policy_history.dry_run(person("li", "view_approvalpolicy"), asked) == []
+    assert policy_history.dry_run(person("li", "view_approvalpolicy"), asked).past == []
+
+
+@pytest.mark.parametrize("rule", [{"pattern": "us-?"}, {"tokens": ["zzzzzz"]}])
+def test_a_dry_run_looks_past_those_that_cannot_fit(monkeypatch: pytest.MonkeyPatch, rule: dict[str, Any]) -> None:
+    make.cluster("us-x", by=bearer("zzzzzz"))
+    for name in ("eu-1", "eu-2", "us-10"):
+        make.cluster(name, by=bearer("aaaaaa"))
+    make.settle()
+    monkeypatch.setattr(policy_history, "MOST", 2)
+    tried = policy_history.dry_run(make.ADMIN, ApprovalPolicy(name="try", **rule))
+    assert ([past.name for past in tried.past], tried.is_cut) == (["us-x"], False)
 
 
 # ---------------------------------------------------------------- wishes that come with a token

@@ -16,6 +16,7 @@ from ocmconsole.core.tokens import tokens
 from ocmconsole.kubeapi.models import AuditEvent
 from registration.approvals import services
 from registration.models import ApprovalPolicy
+from registration.policies import policy_history
 from tests import factories as make
 from tests import requests
 from tests.actors import person as actor
@@ -104,6 +105,19 @@ def test_trying_stores_nothing_and_warns_of_what_people_declined() -> None:
     for shown in ("2 fit", "People declined what fits", "Wrong token.", "1 would be let in at once"):
         assert shown in text
     assert "us-1" not in text
+
+
+def test_trying_says_when_it_did_not_look_at_all_that_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    arrive("eu-1", "eu-2", "us-1")
+    ana = person("ana", *ALL)
+    cut = "only the newest 1 in 30 days were looked at"
+    assert cut not in page(ana.post("/policies/-/new/", wanted(act="try")))
+    monkeypatch.setattr(policy_history, "MOST", 1)
+    text = page(ana.post("/policies/-/new/", wanted(act="try")))
+    assert "1 fits:" in text
+    assert cut in text
+    ana.post("/policies/-/new/", wanted())
+    assert cut in page(ana.get("/policies/web/"))
 
 
 @pytest.mark.contract("D16")
