@@ -181,7 +181,7 @@ class ManagedClusterAdmin(GrantsAdmin):
     def certificate(self, row: Any) -> SafeString | str:
         facts = (row.seen.row.facts if row.seen else None) or ClusterFacts()
         bucket = certificate_expiry.bucket_of(facts, clock.now())
-        return status_label(bucket.label, bucket.tone)
+        return status_label(bucket.label, certificate_expiry.tone_of(facts, clock.now()))
 
     def view_on_site(self, row: ManagedCluster) -> str:
         return reverse("clusters:detail", args=[row.name])

@@ -20,7 +20,7 @@ from clusters import cluster_rights, queries
 from clusters.cluster import diagnosis, gone_page
 from clusters.cluster_rights import RightCheck
 from clusters.fleet import bulk_acts
-from clusters.health.certificate_expiry import bucket_of
+from clusters.health.certificate_expiry import bucket_of, tone_of
 from clusters.health.status import NextStepPage, Word, silence_grace
 from clusters.kinds import MANAGED_CLUSTER, spec_of
 from clusters.models import ClusterFacts
@@ -210,7 +210,7 @@ def _facts(cluster: Opened) -> dict[str, Any]:
         "kubernetes": row.kubernetes_version,
         "platform": claims.get("platform.open-cluster-management.io", ""),
         "certificate": known if ends else None,
-        "certificate_days": (ends - cluster.now).days if ends else 0,
+        "certificate_tone": tone_of(known, cluster.now),
         "certificate_is_over": ends is None or ends <= cluster.now,
         "certificate_bucket": bucket_of(known, cluster.now),
         "last_heard": cluster.last_heard,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 MOST_VALUES = 30  # values of one filter; bounds the SQL of an address
 LONGEST_VALUE = 1300  # a claim's name and value
 ATTENTION = "attention"  # every state that somebody should look at
+ENDING_CREDENTIALS = "ending"  # those that "needs you" counts
 NO_SET = "-"  # no set can have this name
 
 
@@ -43,6 +44,7 @@ NAMES = {
     "claim": "Claim",
     "label": "Label",
     "taint": "Taint",
+    "credentials": "Credentials",
     "accepted": "Accepted",
 }
 # Those that the list's columns say by themselves; the others are asked of the database one by one.
@@ -123,4 +125,6 @@ def _value_label(name: str, value: str) -> str:
         return BUCKETS[value].label.lower() if value in BUCKETS else value
     if name == "for":
         return SPANS[value][0] if value in SPANS else value
+    if (name, value) == ("credentials", ENDING_CREDENTIALS):
+        return "ending, ended or revoked"
     return "none" if (name, value) == ("set", NO_SET) else value

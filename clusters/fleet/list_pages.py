@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET
 from clusters.fleet import columns, facets, listing, saved_views
 from clusters.fleet.bulk_acts import ACTS, allowed_acts
 from clusters.fleet.filters import NAMES, NO_SET, Filters
-from clusters.health.certificate_expiry import ExpiryBucket, bucket_of
+from clusters.health.certificate_expiry import ExpiryBucket, bucket_of, tone_of
 from clusters.health.status import Word
 from clusters.models import ManagedCluster
 from ocmconsole.core.tokens import tokens
@@ -233,7 +233,7 @@ def _certificate(known: ClusterFacts, now: datetime) -> dict[str, Any] | None:
         "begins": known.certificate_not_before,
         "ends": ends,
         "day": f"{ends:%d %b %Y}".lstrip("0"),
-        "tone": bucket.tone,
+        "tone": tone_of(known, now),
         "over": {ExpiryBucket.REVOKED: "revoked", ExpiryBucket.EXPIRED: "ended"}.get(bucket, ""),
     }
 

@@ -19,11 +19,11 @@ from django.db.models.functions import Coalesce, NullIf
 from django.db.models.lookups import In
 
 from clusters import queries
-from clusters.fleet.filters import NO_SET, SPANS, Filters
+from clusters.fleet.filters import ENDING_CREDENTIALS, NO_SET, SPANS, Filters
 from clusters.health import certificate_expiry, fleet_counts, status_sql
 from clusters.health.certificate_expiry import ExpiryBucket
 from clusters.kinds import LEASE_NAME, microseconds, parse_instant
-from clusters.models import ClusterTaint, Lease, ManagedCluster, ReportedClaim
+from clusters.models import ClusterFacts, ClusterTaint, Lease, ManagedCluster, ReportedClaim
 from ocmconsole.kubeapi.storage.selector_sql import NOTHING, LabelValue
 
 if TYPE_CHECKING:
@@ -318,6 +318,7 @@ class Listing:
             "claim": lambda: reduce(and_, map(queries.claiming, self.filters.wanted("claim"))),
             "label": lambda: reduce(and_, map(_labelled, self.filters.wanted("label"))),
             "taint": lambda: reduce(and_, map(_tainted, self.filters.wanted("taint"))),
+            "credentials": self._credentials,
             "accepted": self._accepted,
         }
         return {name: asked[name]() for name in self.filters.values}
@@ -342,6 +343,11 @@ class Listing:
 
     def buckets(self) -> dict[ExpiryBucket, Q]:
         return certificate_expiry.bucket_conditions(self.now)
+
+    def _credentials(self) -> Q:
+        if not self.filters.has("credentials", ENDING_CREDENTIALS):
+            return NOTHING
+        return Q(name__in=ClusterFacts.objects.filter(certificate_expiry.needs_somebody(self.now)).values("cluster"))
 
     def _accepted(self) -> Q:
         meant = {"yes": Q(hub_accepts_client=True), "no": Q(hub_accepts_client=False)}

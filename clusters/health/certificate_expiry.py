@@ -1,4 +1,4 @@
-"""How long the certificate of a cluster still lasts: one rule in Python, and the same in SQL. Pure.
+"""How long the certificate of a cluster still lasts, and whether its renewal is overdue: in Python and in SQL. Pure.
 
 Every page that counts or colours certificates of clusters asks here; ``registration`` says which certificate of a
 cluster that is (``ClusterFacts``).
@@ -9,15 +9,17 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from django.db.models import Q
+from django.db.models import F, Q
 
 from ocmconsole.components.labelled_enum import LabelledEnum
 
 if TYPE_CHECKING:
     from clusters.models import ClusterFacts
 
-# Agents renew when between a fifth and a quarter of the life is left (G25): of a year, 73 days.
-WEEK, SOON = timedelta(days=7), timedelta(days=30)
+WEEK, SOON = timedelta(days=7), timedelta(days=30)  # before the end: where the buckets part
+# G25: an agent renews when between a fifth and a quarter of the life is left: of a year, 73 days.
+LATEST = 0.2
+SHORT_LIVED = WEEK / LATEST  # what lives for less is renewed in its last week anyway
 
 
 class ExpiryBucket(LabelledEnum):
@@ -39,6 +41,40 @@ def bucket_of(facts: ClusterFacts, now: datetime) -> ExpiryBucket:
         return ExpiryBucket.NONE
     turns = ((now, ExpiryBucket.EXPIRED), (now + WEEK, ExpiryBucket.WEEK), (now + SOON, ExpiryBucket.SOON))
     return next((bucket for turn, bucket in turns if ends <= turn), ExpiryBucket.LATER)
+
+
+def is_short_lived(begins: datetime | None, ends: datetime) -> bool:
+    return begins is not None and ends - begins < SHORT_LIVED
+
+
+def is_overdue(begins: datetime | None, ends: datetime, now: datetime) -> bool:
+    """G25: its agent should have renewed it by now. One that nobody knows the beginning of counts as long-lived."""
+    return ends - ((ends - begins) * LATEST if begins is not None else WEEK) <= now
+
+
+def tone_of(facts: ClusterFacts, now: datetime) -> str:
+    """Of the bucket, but quiet while the agent need not have renewed it."""
+    ends, bucket = facts.certificate_not_after, bucket_of(facts, now)
+    if ends is None or bucket in {ExpiryBucket.REVOKED, ExpiryBucket.EXPIRED}:
+        return bucket.tone
+    return life_tone(facts.certificate_not_before, ends, now)
+
+
+def life_tone(begins: datetime | None, ends: datetime, now: datetime) -> str:
+    """Of a certificate that is good."""
+    if not is_overdue(begins, ends, now):
+        return ExpiryBucket.LATER.tone
+    return ExpiryBucket.WEEK.tone if ends <= now + WEEK else ExpiryBucket.SOON.tone
+
+
+def needs_somebody(now: datetime) -> Q:
+    """Of rows of ClusterFacts: revoked, ended, or in its last week though it should have been renewed before."""
+    revoked, ended = Q(certificate_revoked_at__isnull=False), Q(certificate_not_after__lte=now)
+    # Began four weeks ago: follows from what comes after it, which a database computes slowly for a whole fleet.
+    began = Q(certificate_not_before__lte=now + WEEK - SHORT_LIVED)
+    lasts = Q(certificate_not_before__lte=F("certificate_not_after") - SHORT_LIVED)
+    is_long_lived = Q(certificate_not_before=None) | (began & lasts)
+    return revoked | ended | (Q(certificate_not_after__lte=now + WEEK) & is_long_lived)
 
 
 def bucket_conditions(now: datetime) -> dict[ExpiryBucket, Q]:

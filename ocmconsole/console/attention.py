@@ -21,7 +21,7 @@ from django.utils.text import capfirst
 from django.views.decorators.http import require_GET, require_POST
 
 from clusters import queries as clusters
-from clusters.fleet.filters import SPANS
+from clusters.fleet.filters import ENDING_CREDENTIALS, SPANS
 from clusters.health import certificate_expiry, status_sql
 from clusters.health.certificate_expiry import ExpiryBucket
 from clusters.health.status import Word, clock_time, silence_grace
@@ -251,8 +251,7 @@ def _credentials(visible: QuerySet[Any], now: datetime) -> Item | None:
         (soon, f"end{'s' if soon == 1 else ''} within 7 days"),
     )
     parts = [f"{number} {what}." for number, what in found if number]
-    asked = {"certificate": [bucket.value for bucket in ENDING], "accepted": "yes"}
-    url = f"{reverse('clusters:list')}?{urlencode(asked, doseq=True)}"
+    url = f"{reverse('clusters:list')}?{urlencode({'credentials': ENDING_CREDENTIALS, 'accepted': 'yes'})}"
     text = " ".join(parts)
     tone = "danger" if over else "caution"
     state = f"{over} {soon} {counts['last']}"
@@ -260,9 +259,8 @@ def _credentials(visible: QuerySet[Any], now: datetime) -> Item | None:
 
 
 def _ending(now: datetime) -> Q:
-    """Of ``ENDING``, by two indexes."""
-    ends = Q(certificate_revoked_at__isnull=False) | Q(certificate_not_after__lte=now + certificate_expiry.WEEK)
-    return Q(name__in=ClusterFacts.objects.filter(ends).values("cluster"))
+    """Of ``ENDING``, by two indexes; without certificates that are renewed in their last week anyway."""
+    return Q(name__in=ClusterFacts.objects.filter(certificate_expiry.needs_somebody(now)).values("cluster"))
 
 
 def _removals(visible: QuerySet[Any], now: datetime) -> Item | None:

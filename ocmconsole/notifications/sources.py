@@ -13,7 +13,7 @@ from typing import Any
 
 from django.db.models import Q
 
-from clusters.health.certificate_expiry import WEEK
+from clusters.health.certificate_expiry import WEEK, is_short_lived
 from clusters.kinds import CLUSTERSET_LABEL
 from clusters.models import ManagedCluster, Transition
 from ocmconsole.kubeapi import clock
@@ -23,7 +23,6 @@ from ocmconsole.notifications.message_kinds import BEHIND, ENDING, OF_ACTS, RECO
 
 AT_ONCE = 1_000  # entries of one look
 LOOK = timedelta(minutes=1)  # between two looks at what ends soon
-SHORT_LIVED = 5 * WEEK  # certificates that are renewed in their last week anyway (G25)
 CREATE, DELETE = "managedcluster:create", "managedcluster:delete"
 UNKNOWN = "certificate:unknown"  # the one refusal among them
 TURNS = {Transition.Turn.SILENT: SILENT, Transition.Turn.RECOVERED: RECOVERED}
@@ -136,7 +135,7 @@ def _ending(since: datetime, until: datetime) -> Iterator[Happening]:
     ).order_by("name")
     columns = ("name", "clusterset", "facts__certificate_not_before", "facts__certificate_not_after")
     for name, clusterset, begins, ends in rows.values_list(*columns):
-        if begins is None or ends - begins >= SHORT_LIVED:
+        if not is_short_lived(begins, ends):
             yield Happening(ENDING, name, clusterset, ends - WEEK, f"ends {ends:%Y-%m-%d %H:%M} UTC")
 
 

@@ -15,13 +15,13 @@ from django.conf import settings
 from django.db.models import DurationField, ExpressionWrapper, F, Q, QuerySet, Value
 
 from clusters import queries as clusters
+from clusters.health.certificate_expiry import LATEST, is_overdue
 from clusters.health.status import AGENT_LOG, BOOTSTRAP_AGAIN
 from clusters.models import ClusterFacts, ManagedCluster
 from ocmconsole.components.labelled_enum import LabelledEnum
 from ocmconsole.core.models import BootstrapTokenUse
 from ocmconsole.environment.durations import span
 from registration.certificates import ca_rotation
-from registration.certificates.issued_certificates import LATEST
 from registration.pki import ca
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _certificate(facts: ClusterFacts, now: datetime) -> tuple[Trouble, str] | No
         return Trouble.NONE, "The hub has issued no certificate for it."
     if ends <= now:
         return Trouble.ENDED, f"Its certificate ended {span(now - ends)} ago, on {_day(ends)}, and was not renewed."
-    if ends - (ends - begins) * LATEST <= now:
+    if is_overdue(begins, ends, now):
         return Trouble.LATE, f"Its certificate ends in {span(ends - now)}, and its agent should have renewed it by now."
     return None
 

@@ -16,6 +16,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from clusters import queries as clusters
+from clusters.health import certificate_expiry
 from ocmconsole.components.cursors import Cursor
 from ocmconsole.components.links import query_of
 from ocmconsole.components.row_counts import counted
@@ -74,7 +75,15 @@ def certificate_list(request: HttpRequest) -> HttpResponse:
     shown = found[:PAGE]
     chosen = {name: value for name, value in (("bucket", bucket), ("q", query)) if value}
     context = {
-        "rows": [{"issued": row, "days": (row.not_after - now).days, "is_over": row.not_after <= now} for row in shown],
+        "rows": [
+            {
+                "issued": row,
+                "tone": certificate_expiry.life_tone(row.not_before, row.not_after, now),
+                "is_overdue": certificate_expiry.is_overdue(row.not_before, row.not_after, now),
+                "is_over": row.not_after <= now,
+            }
+            for row in shown
+        ],
         "buckets": [
             {
                 "label": label,

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
 
 SHOWN = 15  # certificates, the newest; earlier ones are counted
-# G25: an agent renews when between a fifth and a quarter of the life is left.
-WINDOW, LATEST = 0.25, 0.2
+WINDOW = 0.25  # G25: of the life is left when agents begin to renew; ``certificate_expiry.LATEST`` when they must have
 WIDTH = 1000  # of the drawing of a life, in its own units, which the page scales
 State = CertificateSigningRequest.State
 
@@ -60,7 +59,7 @@ class CertificateLife:
 
     @property
     def latest_renewal(self) -> datetime:
-        return self.issued.not_after - (self.issued.not_after - self.issued.not_before) * LATEST
+        return self.issued.not_after - (self.issued.not_after - self.issued.not_before) * certificate_expiry.LATEST
 
 
 @dataclass(frozen=True, slots=True)

@@ -352,3 +352,43 @@ def test_buckets_are_the_same_in_python_and_in_sql(joined: str) -> None:  # noqa
             if rows.filter(condition).exists()
         ]
         assert of_sql == [certificate_expiry.bucket_of(ClusterFacts.objects.get(cluster="c1"), now)]
+@pytest.mark.parametrize(
+    ("life", "left", "is_overdue", "needs_somebody", "tone"),
+    [
+        (7, 5, False, False, "quiet"),
+        (7, 1, True, False, "danger"),
+        (30, 7, False, False, "quiet"),
+        (365, 80, False, False, "quiet"),
+        (365, 60, True, False, "caution"),
+        (365, 6, True, True, "danger"),
+        (7, -1, True, True, "danger"),
+    ],
+)
+@pytest.mark.contract("G25")
+def test_a_renewal_is_overdue_by_the_life_of_the_certificate(
+    joined: str,  # noqa: F811 - a fixture
+    boss: Client,
+    life: int,
+    left: int,
+    tone: str,
+    *,
+    is_overdue: bool,
+    needs_somebody: bool,
+) -> None:
+    ends = timezone.now() + timedelta(days=left, hours=1 if left > 0 else 0)
+    begins = ends - timedelta(days=life)
+    IssuedCertificate.objects.filter(cluster="c1").update(not_before=begins, not_after=ends)
+    ClusterFacts.objects.filter(cluster="c1").update(certificate_not_before=begins, certificate_not_after=ends)
+    rows = boss.get("/certificates/" if left > 0 else "/certificates/?bucket=ended")
+    assert ("Renewal overdue" in read(rows)) == (is_overdue and left > 0)
+    assert [row["is_overdue"] for row in rows.context["rows"]] == [is_overdue]
+    listed = next(row for row in boss.get("/clusters/").context["clusters"] if row["name"] == "c1")
+    assert listed["certificate"]["tone"] == tone
+    page = boss.get("/clusters/c1/")
+    assert page.context["facts"]["certificate_tone"] == tone
+    assert ("Credentials ending" in read(boss.get("/attention/"))) == needs_somebody
+    found = boss.get("/clusters/?credentials=ending&accepted=yes").context["clusters"]
+    assert [row["name"] for row in found] == ["c1"] * needs_somebody
+    assert not boss.get("/clusters/?credentials=odd").context["clusters"]
+
+
