@@ -25,8 +25,9 @@ MOST_VALUES = 30  # values with counts, the most frequent
 # A value is an outlier when at most one cluster in fifty has it and most have another.
 RARE = 0.02
 FEW_OUTLIERS = 12  # that a page shows, the most frequent
-# Above it, values tell clusters apart, as an identifier does, and none of them is odd.
-DISTINCT = 0.5
+MOST = 0.5  # of the clusters that say something: others than these may be odd
+# Of so many clusters, where nearly each has a value of its own: it tells them apart, and no value is odd.
+LEAST_IDENTIFIED, IDENTIFYING = 10, 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class Distribution:
 
     @property
     def is_identifier(self) -> bool:
-        return self.having > 2 and self.distinct > self.having * DISTINCT  # noqa: PLR2004 - two may differ by chance
+        return self.having >= LEAST_IDENTIFIED and self.distinct >= self.having * IDENTIFYING
 
     @property
     def outliers(self) -> tuple[Value, ...]:
@@ -110,6 +111,6 @@ def _distribution(rows: QuerySet[Any], column: str, total: int) -> Distribution:
     having = whole["having"]
     drawn = Distribution((), whole["distinct"], having, total - having)
     top = found[0]["count"] if found else 0
-    odd = not drawn.is_identifier and top > having * DISTINCT
+    odd = not drawn.is_identifier and top > having * MOST
     values = (Value(row["said"] or "", row["count"], odd and row["count"] <= having * RARE) for row in found)
     return Distribution(tuple(values), drawn.distinct, having, drawn.missing)

@@ -83,6 +83,15 @@ def test_an_identifier_has_no_outliers(admin: Client) -> None:
     assert found.outliers == ()
 
 
+@pytest.mark.parametrize(("clusters", "values"), [(3, 2), (3, 3), (9, 9), (20, 17)])
+def test_values_that_few_have_or_some_share_are_no_identifier(admin: Client, clusters: int, values: int) -> None:
+    for number in range(clusters):
+        make.cluster(f"more-{number}", labels={"version": f"v{number % values}"})
+    page = admin.get("/claims/?label=version")
+    assert page.context["found"].distinct == values
+    assert "as with an identifier" not in page.content.decode()
+
+
 @pytest.mark.contract("D16")
 def test_only_visible_clusters_are_counted(fleet: None) -> None:
     client = signed_in("li")
