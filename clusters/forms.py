@@ -85,7 +85,7 @@ class MaintenanceForm(forms.Form):
         required=False,
         initial="4",
         widget=forms.Select,
-        help_text="It ends by itself.",
+        help_text="It ends by itself, or when you end it.",
     )
     until = forms.DateTimeField(
         label="Until (UTC)",

@@ -13,11 +13,11 @@ from django.db.models import F, Q
 
 from clusters.claims import ClaimFilter
 from clusters.grants import CLUSTERS
-from clusters.health import status, status_sql
+from clusters.health import status, status_sql, uptime, verdicts
 from clusters.health.status import Facts, Status
 from clusters.kinds import MANAGED_CLUSTER, parse_instant
-from clusters.models import ClusterFacts, ManagedCluster, ReportedClaim
-from clusters.taints import maintenance
+from clusters.models import ClusterFacts, ManagedCluster, ReportedClaim, Silence
+from clusters.taints import maintenance, taint_rules
 from ocmconsole.core.rbac import known_rights
 from ocmconsole.kubeapi import request_cache
 from ocmconsole.kubeapi.access import authorization
@@ -123,14 +123,32 @@ class Observed:
     row: ManagedCluster
     status: Status
     last_heard: datetime | None
+    skew: timedelta | None  # by which the agent's clock was behind the hub's then
 
 
 def observe_clusters(clusters: QuerySet[Any], now: datetime) -> list[Observed]:
-    """The state of each cluster, with three queries at most however many they are."""
+    """The state of each cluster, with three queries at most however many they are; two more when one is late."""
     rows = list(status_sql.with_heard(clusters).annotate(skew=F("lease__skew")))
     _read_facts(rows)
     _read_notes(rows)
-    return [_observed(row, now) for row in rows]
+    left = _grace_left(rows, now)
+    return [_observed(row, now, left.get(row.name)) for row in rows]
+
+
+def _grace_left(rows: list[Any], now: datetime) -> dict[str, timedelta]:
+    """By name, of those that may be late: until their silence is found, as the sweep for it reckons (H16, D17)."""
+    late = [
+        row
+        for row in rows
+        if row.heard is not None
+        and row.hub_accepts_client
+        and row.available != "Unknown"
+        and now - parse_instant(row.heard) > timedelta(seconds=status.LATE_LEASES * row.lease_duration_seconds)
+    ]
+    if not late:
+        return {}
+    gaps, noted = uptime.serving_gaps(now), Silence.objects.in_bulk([row.name for row in late])
+    return {row.name: verdicts.time_left(row, row.heard, noted.get(row.name), now, gaps) for row in late}
 
 
 def _read_facts(rows: list[Any]) -> None:
@@ -150,13 +168,21 @@ def _read_notes(rows: list[Any]) -> None:
             row.wire = wires.get(row.pk, "{}")  # it may have gone in between
 
 
-def _observed(row: Any, now: datetime) -> Observed:
+def _observed(row: Any, now: datetime, grace_left: timedelta | None) -> Observed:
     renewed = parse_instant(row.heard) if row.heard is not None else None
-    found = status.status_of(_facts(row, row.facts or ClusterFacts(), renewed, row.skew), now)
-    return Observed(row, found, renewed + timedelta(microseconds=row.skew) if renewed is not None else None)
+    found = status.status_of(_facts(row, row.facts or ClusterFacts(), renewed, row.skew, grace_left), now)
+    skew = timedelta(microseconds=row.skew) if row.skew is not None else None
+    heard = renewed + skew if renewed is not None and skew is not None else None
+    return Observed(row, found, heard, skew)
 
 
-def _facts(row: ManagedCluster, facts: ClusterFacts, last_heard: datetime | None, skew: int | None) -> Facts:
+def _facts(
+    row: ManagedCluster,
+    facts: ClusterFacts,
+    last_heard: datetime | None,
+    skew: int | None,
+    grace_left: timedelta | None,
+) -> Facts:
     notes = maintenance.notes_of(row.doc) if row.in_maintenance else None
     return Facts(
         created=row.created,
@@ -174,6 +200,7 @@ def _facts(row: ManagedCluster, facts: ClusterFacts, last_heard: datetime | None
         clock_skew=timedelta(microseconds=skew) if skew is not None else None,
         lease_seconds=row.lease_duration_seconds,
         last_heard=last_heard,
+        grace_left=grace_left,
         decision=facts.decision,
         decided_by=facts.decided_by,
         decided_at=facts.decided_at,
@@ -188,4 +215,5 @@ def _facts(row: ManagedCluster, facts: ClusterFacts, last_heard: datetime | None
         maintenance_by=notes.by if notes else "",
         maintenance_reason=notes.reason if notes else "",
         maintenance_until=notes.until if notes else None,
+        maintenance_means=taint_rules.EFFECTS.get(notes.effect, "") if notes else "",
     )

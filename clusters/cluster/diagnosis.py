@@ -14,6 +14,7 @@ from clusters import queries
 from clusters.acceptance import removal_progress
 from clusters.health.status import AGENT_LOG, NextStep, NextStepPage, Status, Word
 from clusters.kinds import ConditionType, conditions_of
+from clusters.models import Transition
 from ocmconsole.environment.durations import span
 from ocmconsole.kubeapi.schema import conditions
 
@@ -28,7 +29,7 @@ TOGETHER = timedelta(minutes=15)
 
 @dataclass(frozen=True, slots=True)
 class Silent:
-    """Other clusters that fell silent with this one and are silent still; ``in_set`` are those of its own set."""
+    """Other clusters that fell silent with this one, back or not; ``in_set`` are those of its own set."""
 
     others: int
     in_set: int
@@ -53,12 +54,8 @@ def with_it(actor: Actor, cluster: ManagedCluster) -> Silent:
     at = cluster.available_since
     if at is None:
         return Silent(0, 0, cluster.clusterset)
-    near = queries.clusters_for(actor).filter(
-        available="Unknown",
-        joined="True",
-        hub_accepts_client=True,
-        available_since__range=(at - TOGETHER, at + TOGETHER),
-    )
+    fell = Transition.objects.filter(turn=Transition.Turn.SILENT, at__range=(at - TOGETHER, at + TOGETHER))
+    near = queries.clusters_for(actor).filter(name__in=fell.values("cluster"), created__lte=at + TOGETHER)
     sets = list(near.exclude(pk=cluster.pk).order_by().values_list("clusterset", flat=True))
     return Silent(len(sets), sets.count(cluster.clusterset) if cluster.clusterset else 0, cluster.clusterset)
 

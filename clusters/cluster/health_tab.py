@@ -8,7 +8,7 @@ from clusters.cluster import impact, page_frame
 from clusters.cluster.page_frame import Opened, tab_url
 from clusters.cluster.timeline import Explained, Timeline
 from clusters.health import heartbeat_history
-from clusters.health.heartbeat_history import KEPT, Level
+from clusters.health.heartbeat_history import DAY, KEPT, Level
 from ocmconsole.environment.durations import span
 
 if TYPE_CHECKING:
@@ -27,12 +27,11 @@ def health(request: HttpRequest, cluster: Opened) -> dict[str, Any]:
     timeline = Timeline(cluster.actor, cluster.row, cluster.known, cluster.now)
     is_month = request.GET.get("gaps") == MONTH
     cells = timeline.month if is_month else [cell for cell in timeline.strip if cell.start >= timeline.begin]
-    gaps = timeline.gaps(cells)
+    gaps, all_gaps = timeline.gaps(cells)
     spans = [(each.gap.start, cluster.now if each.goes_on else each.gap.end) for each in reversed(gaps)]
     meanwhile = impact.meanwhile(cluster.actor, cluster.name, spans)[::-1]
     own = heartbeat_history.heartbeat_gaps(timeline.strip)
     longest = heartbeat_history.longest(own)
-    known = [skew for skew in timeline.skews if skew is not None]
     return {
         "strip": timeline.strip,
         "heard": _percent(heartbeat_history.availability(timeline.strip)),
@@ -40,6 +39,7 @@ def health(request: HttpRequest, cluster: Opened) -> dict[str, Any]:
         "longest": span(longest.length) if longest else "",
         "changes": timeline.changes,
         "gaps": [_gap(each, did) for each, did in zip(gaps, meanwhile, strict=True)],
+        "all_gaps": all_gaps,
         "is_month": is_month,
         "month_url": f"{tab_url(cluster.name, 'health')}?gaps={MONTH}",
         "day_url": tab_url(cluster.name, "health"),
@@ -51,10 +51,18 @@ def health(request: HttpRequest, cluster: Opened) -> dict[str, Any]:
         "availability": _percent(heartbeat_history.availability(timeline.month)),
         "flaps": heartbeat_history.flaps(timeline.month),
         "skews": timeline.skews,
-        "skew": known[-1] if known else None,
+        "has_samples": any(skew is not None for skew in timeline.skews),
+        "skew": _skew(cluster),
         "skew_limit": page_frame.grace_of(cluster.row),
         "ignores_clock": cluster.row.ignores_clock,
     }
+
+
+def _skew(cluster: Opened) -> float | None:
+    """Seconds that its clock was behind by the last heartbeat, which came within a day."""
+    if cluster.skew is None or cluster.last_heard is None or cluster.now - cluster.last_heard > DAY:
+        return None
+    return cluster.skew.total_seconds()
 
 
 def _percent(share: float | None) -> str:

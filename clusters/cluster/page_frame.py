@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +71,7 @@ class Opened:
     doc: Doc
     status: Status
     last_heard: datetime | None
+    skew: timedelta | None
     known: ClusterFacts
     may_change: RightCheck
 
@@ -138,10 +139,9 @@ def _open(actor: Actor, name: str) -> Opened | None:
         return None
     row = found[0].row
     request_cache.remember_row(MANAGED_CLUSTER, row)
-    known = row.facts or ClusterFacts(cluster=name)
-    return Opened(
-        actor, now, row, row.doc, found[0].status, found[0].last_heard, known, cluster_rights.to_change(actor, name)
-    )
+    seen, known = found[0], row.facts or ClusterFacts(cluster=name)
+    may_change = cluster_rights.to_change(actor, name)
+    return Opened(actor, now, row, row.doc, seen.status, seen.last_heard, seen.skew, known, may_change)
 
 
 # ---------------------------------------------------------------- the frame

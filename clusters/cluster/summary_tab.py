@@ -135,11 +135,7 @@ def taint_row(taint: Doc) -> dict[str, Any]:
 
 def _coming_taint(cluster: Opened) -> dict[str, Any] | None:
     """What the hub adds when no heartbeat comes any more (H16, H21)."""
-    if cluster.status.word is not Word.LATE or cluster.status.since is None:
-        return None
-    lease = timedelta(seconds=cluster.row.lease_duration_seconds)
-    silent_at = cluster.status.since + (status.GRACE_LEASES - status.LATE_LEASES) * lease
-    return {**UNREACHABLE_TAINT, "at": silent_at}
+    return {**UNREACHABLE_TAINT, "at": cluster.status.silent_at} if cluster.status.word is Word.LATE else None
 
 
 def capacity(doc: Doc) -> list[dict[str, Any]]:

@@ -113,10 +113,16 @@ class Timeline:
 
     @cached_property
     def skews(self) -> list[float | None]:
-        """Seconds that the agent's clock was behind the hub's, for each of the last 24 hours."""
+        """Seconds that the agent's clock was behind the hub's, for each of the last 24 hours, up to ``BOUND``.
+
+        The sample of the hour in which the cluster was created may be that of an earlier one, and is left out.
+        """
         read = {day: heartbeat_history.seconds(skews) for day, (_, skews) in self.days.items()}
-        hours = (self.now - timedelta(hours=back) for back in range(HOURS - 1, -1, -1))
-        return [read[hour.date()][hour.hour] if hour.date() in read else None for hour in hours]
+        this = self.now.replace(minute=0, second=0, microsecond=0)
+        hours = (this - timedelta(hours=back) for back in range(HOURS - 1, -1, -1))
+        return [
+            read[hour.date()][hour.hour] if hour >= self.row.created and hour.date() in read else None for hour in hours
+        ]
 
     # ------------------------------------------------------------ changes
 
@@ -141,16 +147,17 @@ class Timeline:
 
     # ------------------------------------------------------------ gaps
 
-    def gaps(self, cells: Sequence[Cell]) -> list[Explained]:
-        """With their causes, newest first."""
-        found = [gap for gap in heartbeat_history.heartbeat_gaps(cells) if gap.end > self.begin][-MOST_GAPS:]
+    def gaps(self, cells: Sequence[Cell]) -> tuple[list[Explained], int]:
+        """The newest with their causes, newest first; and how many there are."""
+        every = [gap for gap in heartbeat_history.heartbeat_gaps(cells) if gap.end > self.begin]
+        found = every[-MOST_GAPS:]
         looked, together = self._looked(found), self._together(found)
         last = cells[-1].start + CELL if cells else self.now
         explained = [
             Explained(gap, self._cause(gap, looked=looked[index], others=together[index]), goes_on=gap.end >= last)
             for index, gap in enumerate(found)
         ]
-        return explained[::-1]
+        return explained[::-1], len(every)
 
     def _looked(self, gaps: Sequence[Gap]) -> list[int]:
         """How often the hub looked at all during what is unknown."""
@@ -165,7 +172,7 @@ class Timeline:
     def _together(self, gaps: Sequence[Gap]) -> list[int]:
         """How many others fell silent with it."""
         asked = {
-            f"gap{index}": Count("pk", filter=Q(at__gte=gap.start, at__lt=gap.start + 3 * CELL))
+            f"gap{index}": Count("cluster", distinct=True, filter=Q(at__gte=gap.start, at__lt=gap.start + 3 * CELL))
             for index, gap in enumerate(gaps)
             if gap.worst is Level.MISSED
         }

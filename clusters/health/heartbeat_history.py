@@ -21,8 +21,9 @@ CELLS = DAY // CELL
 HOURS = 24  # of a day, each with its largest clock difference
 KEPT = timedelta(days=30)  # of history; a row a cluster and day
 NO_CELLS = bytes(CELLS // 4)
-# Tenths of a second in two bytes; what is further off is shown as this far.
+# Tenths of a second in two bytes; what is further off is kept as this far.
 FURTHEST = 32_767
+BOUND = timedelta(seconds=FURTHEST / 10)
 NO_SKEW = -32_768  # the least of 16 bits: no clock difference is known
 Span = tuple[datetime, datetime]
 NO_SKEWS = NO_SKEW.to_bytes(2, "big", signed=True) * HOURS

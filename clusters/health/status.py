@@ -60,6 +60,8 @@ class Facts:
     clock_skew: timedelta | None = None
     lease_seconds: int = 60
     last_heard: datetime | None = None
+    # Until the hub calls it silent if nothing comes (``verdicts.time_left``); None: a grace after it was last heard.
+    grace_left: timedelta | None = None
     decision: str = ""
     decided_by: str = ""
     decided_at: datetime | None = None
@@ -74,6 +76,7 @@ class Facts:
     maintenance_by: str = ""
     maintenance_reason: str = ""
     maintenance_until: datetime | None = None
+    maintenance_means: str = ""  # what the effect of its taint does, as a sentence
 
     @property
     def grace(self) -> timedelta:
@@ -124,6 +127,7 @@ class Status:
     sentence: str
     why: str
     next: NextStep | None = None
+    silent_at: datetime | None = None  # of one that is late, while that lies ahead
 
     @property
     def tone(self) -> str:
@@ -283,7 +287,7 @@ def _silent(facts: Facts, now: datetime) -> Status:
 
 
 def _late(facts: Facts, heard: datetime, now: datetime) -> Status:
-    left = heard + facts.grace - now
+    left = facts.grace_left if facts.grace_left is not None else heard + facts.grace - now
     ahead = f"Unknown in {span(left)}" if left > timedelta() else "Unknown soon"
     return Status(
         Word.LATE,
@@ -291,6 +295,7 @@ def _late(facts: Facts, heard: datetime, now: datetime) -> Status:
         f"Last heard {_ago(heard, now)}; {ahead}.",
         f"It should renew its lease every {span(timedelta(seconds=facts.lease_seconds))}.",
         NextStep("Wait for the next renewal: one or two may be lost on the way.", NextStepPage.HEALTH),
+        silent_at=now + left if left > timedelta() else None,
     )
 
 
@@ -338,7 +343,7 @@ def _maintained(facts: Facts, now: datetime) -> Status:
         Word.MAINTENANCE,
         facts.maintenance_since,
         f"In maintenance{by}{f' until {clock_time(until, now)}' if until else ''}{reason}",
-        "The maintenance taint is set; placements leave the cluster alone.",
+        f"The maintenance taint is set. {facts.maintenance_means}".strip(),
         NextStep(
             f"It ends by itself in {span(until - now)}." if until else "End it when the work is done.",
             NextStepPage.MAINTENANCE,

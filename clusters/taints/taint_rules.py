@@ -30,7 +30,7 @@ EFFECTS = {
         "Placements that do not tolerate it cannot choose this cluster, and those that chose it drop it."
     ),
     TaintEffect.NO_SELECT_IF_NEW.value: (
-        "Placements skip it when they choose anew; those that chose it already keep it."
+        "Placements that do not tolerate it skip this cluster when they choose anew; those that chose it keep it."
     ),
     TaintEffect.PREFER_NO_SELECT.value: (
         "Placements that do not tolerate it choose it only when too few others are left."

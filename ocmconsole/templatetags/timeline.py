@@ -13,6 +13,7 @@ from django import template
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from clusters.health.heartbeat_history import BOUND
 from ocmconsole.environment.durations import span
 from ocmconsole.kubeapi import clock as hub_clock
 from ocmconsole.templatetags import charts
@@ -148,7 +149,7 @@ def clock_line(skews: Sequence[float | None]) -> SafeString:
         '<path d="M0 {} H{}"/>{}</svg>',
         CLOCK_WIDTH,
         CLOCK_HEIGHT + 4,
-        f"Clock against the hub in {len(skews)} hours: between {min(known):.1f} s and {max(known):.1f} s behind",
+        f"Clock against the hub in {len(skews)} hours: between {_sample(min(known))} and {_sample(max(known))} behind",
         f"{_height(0, low, high):.1f}",
         CLOCK_WIDTH,
         lines,
@@ -169,6 +170,14 @@ def _runs(skews: Sequence[float | None], step: float, low: float, high: float) -
                 run if len(run) > 1 else [run[0], f"{(index - 1) * step + step / 3:.1f},{run[0].partition(',')[2]}"]
             )
             run = []
+
+
+def _sample(skew: float, sign: str = "") -> str:
+    """What is as far off as a sample can say may have been further."""
+    bound = BOUND.total_seconds()
+    if abs(skew) < bound:
+        return f"{skew:{sign}.1f} s"
+    return f"{int(skew / 60):{sign}} min or more"
 
 
 @register.filter
@@ -192,5 +201,5 @@ def clock(value: datetime) -> SafeString:
 def clock_table(skews: Sequence[float | None]) -> SafeString:
     """The numbers of the line."""
     count = len(skews)
-    rows = [(f"{count - 1 - index} h ago", f"{skew:+.1f} s") for index, skew in enumerate(skews) if skew is not None]
+    rows = [(f"{count - 1 - index} h ago", _sample(skew, "+")) for index, skew in enumerate(skews) if skew is not None]
     return charts.table("Clock by hour", ("Hour", "Behind the hub"), rows)

@@ -19,10 +19,10 @@ from clusters.addons.addon_kinds import MANAGED_CLUSTER_ADDON, MANIFEST_WORK
 from clusters.fleet import facets
 from clusters.fleet.filters import Filters
 from clusters.fleet.listing import Listing
-from clusters.health import certificate_expiry, metrics, status_sql
+from clusters.health import certificate_expiry, metrics, status_sql, uptime
 from clusters.health.status import Word
-from clusters.kinds import MANAGED_CLUSTER
-from clusters.models import ClusterFacts, ManagedCluster
+from clusters.kinds import MAINTENANCE_TAINT, MANAGED_CLUSTER, microseconds
+from clusters.models import ClusterFacts, ManagedCluster, Serving
 from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.kinds import Key
 from registration.approvals import services
@@ -168,6 +168,51 @@ def test_others_that_one_may_not_see_are_not_counted(boss: Client) -> None:
     li = signed_in("li", "view", cluster="c1")
     assert "No other cluster that you may see fell silent" in read(li.get("/clusters/c1/"))
     assert "1 other has fallen silent with it, 1 of them in set web." in read(boss.get("/clusters/c1/"))
+
+
+def test_one_that_is_back_fell_silent_with_it_all_the_same(boss: Client) -> None:
+    fleet_falls_silent("c1", "c2")
+    make.said("c2", "ManagedClusterConditionAvailable", "True")
+    assert "1 other has fallen silent with it, 1 of them in set web." in read(boss.get("/clusters/c1/"))
+
+
+@pytest.mark.contract("H16", "D17")
+def test_after_an_outage_of_the_hub_a_late_cluster_has_the_time_that_the_verdict_gives_it(
+    joined: str,  # noqa: F811 - a fixture
+    boss: Client,
+) -> None:
+    stopped = timezone.now()
+    now = stopped + timedelta(minutes=10)
+    back = now - timedelta(seconds=5)
+    with travel(stopped, tick=False):
+        make.renew("c1")
+    with travel(now, tick=False):
+        make.serve_since(timedelta(seconds=5))
+        gaps = [(uptime.BEGINNING, 0), (microseconds(stopped), microseconds(back))]
+        Serving.objects.update(gaps=gaps)
+        page = read(boss.get("/clusters/c1/"))
+        assert "Last heard 10 min ago; Unknown in 4 min 55 s." in page
+        assert f"The hub adds it at {back + timedelta(minutes=5):%H:%M:%S} UTC" in page
+        Serving.objects.update(gaps=gaps[:1])
+        page = read(boss.get("/clusters/c1/"))
+        assert "Unknown soon" in page
+        assert "The hub adds it within seconds" in page
+
+
+@pytest.mark.parametrize(
+    ("effect", "does"), [("NoSelect", "drop it"), ("NoSelectIfNew", "those that chose it keep it")]
+)
+def test_maintenance_is_said_by_its_effect(joined: str, boss: Client, effect: str, does: str) -> None:  # noqa: F811 - a fixture
+    taint = {"key": MAINTENANCE_TAINT, "effect": effect}
+    make.edit(MANAGED_CLUSTER, "c1", lambda doc: doc["spec"].update(taints=[taint]))
+    why = read(boss.get("/clusters/c1/")).partition("Why, most likely")[2].partition("Next")[0]
+    assert why.strip().startswith("The maintenance taint is set. Placements that do not tolerate it")
+    assert does in why
+
+
+def test_no_page_says_that_a_maintenance_without_an_end_ends_by_itself(joined: str, boss: Client) -> None:  # noqa: F811 - a fixture
+    for path in ("/clusters/c1/maintenance/", "/clusters/c1/taints/"):
+        assert not re.search(r"nds by itself\b(?!, or when)", read(boss.get(path)))
 
 
 # ---------------------------------------------------------------- removals

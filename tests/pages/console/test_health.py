@@ -54,6 +54,21 @@ def past(name: str = "shop", day: datetime = NOW, **hours: Level) -> None:
     )
 
 
+def heartbeat(*, behind: timedelta) -> None:
+    with time_machine.travel(NOW, tick=False):
+        make.settle()
+        make.renew("shop", NOW - behind)
+
+
+def clock_samples(**hours: timedelta) -> None:
+    """Of this day, one for each ``at_H``."""
+    skews = NO_SKEWS
+    for place, behind in hours.items():
+        hour = int(place.removeprefix("at_"))
+        skews = heartbeat_history.sampled(skews, hour, behind // timedelta(microseconds=1))
+    HeartbeatDay.objects.filter(cluster="shop", day=NOW.date()).update(skews=skews)
+
+
 def signed_in(name: str, *clusters: str, **more: Any) -> Client:
     user = User.objects.create_user(name, **more)
     for each in clusters:
@@ -69,6 +84,7 @@ def read(client: Client, query: str = "") -> str:
 
 def test_a_gap_has_start_length_and_cause() -> None:
     past(at_9_00=Level.LATE, at_9_05=Level.MISSED, at_9_10=Level.MISSED, at_11_00=Level.LATE)
+    heartbeat(behind=timedelta(seconds=87))
     text = read(signed_in("li", "shop"))
     assert "2 gaps · longest 15 min" in text
     assert "09:00 15 min Silent The agent was silent." in text
@@ -126,7 +142,8 @@ def test_silence_in_maintenance_says_so() -> None:
 
 def test_others_are_counted_among_those_that_one_may_see() -> None:
     past(at_9_00=Level.MISSED)
-    Transition.objects.create(cluster="other", at=MIDNIGHT + timedelta(hours=9, minutes=6), turn="silent")
+    for minutes in (6, 9):
+        Transition.objects.create(cluster="other", at=MIDNIGHT + timedelta(hours=9, minutes=minutes), turn="silent")
     assert "1 other fell silent with it" in read(signed_in("ana", "shop", "other"))
     assert "fell silent with it" not in read(signed_in("li", "shop"))
 
@@ -143,10 +160,37 @@ def test_an_earlier_cluster_of_the_name_has_a_history_of_its_own() -> None:
     assert "Available became Unknown" not in text
 
 
+def test_an_earlier_cluster_of_the_name_had_a_clock_of_its_own() -> None:
+    past()
+    clock_samples(at_11=timedelta(seconds=11), at_12=timedelta(seconds=12), at_13=timedelta(seconds=13))
+    li = signed_in("li", "shop")
+    assert all(f"+{hour}.0 s" in read(li) for hour in (11, 12, 13))
+    with time_machine.travel(MIDNIGHT + timedelta(hours=12, minutes=20)):
+        verbs.delete(make.ADMIN, MANAGED_CLUSTER, make.stored("shop").key)
+        make.settle()
+        make.cluster("shop", accepted=True)
+    found = read(signed_in("raj", "shop"))
+    assert [hour for hour in (11, 12, 13) if f"+{hour}.0 s" in found] == [13]
+
+
+def test_the_clock_is_that_of_the_last_heartbeat_and_a_sample_says_where_it_was_cut() -> None:
+    past()
+    clock_samples(at_15=timedelta(hours=-2), at_16=timedelta(hours=2))
+    li = signed_in("li", "shop")
+    heartbeat(behind=timedelta(hours=2))
+    text = read(li)
+    assert "2 h behind , limit 5 min" in text
+    assert "+54 min or more" in text
+    assert "-54 min or more" in text
+    heartbeat(behind=timedelta())
+    assert "in step , limit 5 min" in read(li)
+
+
 def test_nothing_is_known_of_a_new_cluster() -> None:
     text = read(signed_in("li", "shop"), "?gaps=30d")
     assert "nothing is known yet" in text
     assert "No heartbeat in the last 24 hours" in text
+    assert "Nothing of what is kept" in text
 
 
 def test_who_may_not_see_the_cluster_sees_no_health() -> None:
@@ -163,6 +207,7 @@ def test_a_month_of_gaps_takes_as_many_queries_as_one() -> None:
         past(day=NOW - timedelta(days=back), at_9_00=Level.MISSED, at_10_00=Level.UNKNOWN, at_12_00=Level.LATE)
     text, many = _queries(client)
     assert text.count("The agent was silent.") > 10
+    assert "The newest 50 of 90 gaps, 30 days" in text
     assert many <= few
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -152,6 +153,12 @@ TABLE: list[tuple[str, dict[str, Any], Word, str]] = [
         Word.LATE,
         "Last heard 30 min ago; Unknown soon.",
     ),
+    (
+        "overdue on a hub that serves again",
+        {**WELL, "last_heard": ago(minutes=30), "grace_left": timedelta(minutes=4)},
+        Word.LATE,
+        "Last heard 30 min ago; Unknown in 4 min.",
+    ),
     ("two intervals are not late", {**WELL, "last_heard": ago(minutes=2)}, Word.HEALTHY, "Heard 2 min ago."),
     (
         "clock behind",
@@ -180,6 +187,13 @@ TABLE: list[tuple[str, dict[str, Any], Word, str]] = [
 def test_facts_have_one_word_and_one_sentence(facts: dict[str, Any], expected: Word, sentence: str) -> None:
     found = status_of(Facts(**facts), NOW)
     assert (found.word, found.sentence) == (expected, sentence)
+
+
+def test_a_late_one_says_when_it_will_be_silent_while_that_lies_ahead() -> None:
+    late = Facts(**{**WELL, "last_heard": ago(minutes=3)})
+    assert status_of(late, NOW).silent_at == NOW + timedelta(minutes=2)
+    assert status_of(replace(late, grace_left=timedelta(minutes=4)), NOW).silent_at == NOW + timedelta(minutes=4)
+    assert status_of(replace(late, last_heard=ago(minutes=5)), NOW).silent_at is None
 
 
 def test_every_word_is_in_the_table_and_has_looks_of_its_own() -> None:
