@@ -123,6 +123,17 @@ class Departure:
         return self.has_begun and (self.cleanup_left is None or self.cleanup_left > timedelta())
 
     @property
+    def kinds(self) -> str:
+        """Of what is counted: ``ManagedClusterAddOns and ManifestWorks``."""
+        return " and ".join(f"{each.kind}s" for each in self.cleaned)
+
+    @property
+    def left_by_kind(self) -> str:
+        """``1 ManagedClusterAddOn and 2 ManifestWorks``."""
+        found = [each for each in self.cleaned if each.left]
+        return " and ".join(f"{each.left} {each.kind}{'' if each.left == 1 else 's'}" for each in found)
+
+    @property
     def left(self) -> int:
         return sum(each.left for each in self.cleaned)
 

@@ -8,8 +8,10 @@ from django.http import Http404
 from django.shortcuts import render
 
 from clusters import queries
+from clusters.acceptance import removal_progress
 from clusters.kinds import MANAGED_CLUSTER
 from ocmconsole.components.links import audit_url
+from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.models import AuditEvent
 
 if TYPE_CHECKING:
@@ -23,9 +25,12 @@ def page(request: HttpRequest, actor: Actor, name: str) -> HttpResponse:
     deletion = _deletion(actor, name)
     if deletion is None:
         raise Http404(f"There is no cluster {name}, or you may not see it.")
+    valid, ends = removal_progress.certificates().valid(name, clock.now())
     context = {
         "name": name,
         "deletion": deletion,
+        "certificates": valid,
+        "certificates_end": ends,
         "audit_url": audit_url(MANAGED_CLUSTER.resource, name),
     }
     return render(request, "clusters/cluster/gone.html", context, status=404)

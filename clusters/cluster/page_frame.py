@@ -157,7 +157,12 @@ def show(request: HttpRequest, cluster: Opened, name: str, *, status: int = 200,
 def frame(cluster: Opened, name: str = "") -> dict[str, Any]:
     state = diagnosis.diagnosis_of(cluster.actor, cluster.row, cluster.status, cluster.last_heard, cluster.now)
     return {
-        "cluster": {"name": cluster.name, "uid": cluster.row.uid, "created": cluster.row.created},
+        "cluster": {
+            "name": cluster.name,
+            "uid": cluster.row.uid,
+            "created": cluster.row.created,
+            "deleted_at": cluster.row.deleted_at,
+        },
         "word": state.word,
         "state": state,
         "silent_url": f"{reverse('clusters:list')}?status={Word.SILENT.value}" if state.word is Word.SILENT else "",

@@ -168,6 +168,18 @@ def test_a_deleted_cluster_is_shown_only_to_who_sees_all(joined: str, boss: Clie
     assert "raj" not in text_of(boss.get("/clusters/never-was/"))
 
 
+@pytest.mark.contract("D19")
+def test_the_page_of_a_deleted_cluster_names_certificates_that_may_be_honoured_again(joined: str, boss: Client) -> None:
+    verbs.delete(make.ADMIN, MANAGED_CLUSTER, Key("", "c1"))
+    make.settle()
+    page = boss.get("/clusters/c1/")
+    assert "So does 1 certificate , valid until" in text_of(page)
+    assert "/certificates/?bucket=removed&amp;q=c1" in page.content.decode()
+    assert len(boss.get("/certificates/?bucket=removed&q=c1").context["rows"]) == 1
+    IssuedCertificate.objects.update(revoked_at=timezone.now())
+    assert "certificate" not in text_of(boss.get("/clusters/c1/")).partition("was deleted")[2]
+
+
 # ---------------------------------------------------------------- taints
 
 
@@ -422,8 +434,14 @@ def test_who_may_not_accept_revokes_nothing(joined: str) -> None:
 
 @pytest.mark.contract("H7")
 def test_disconnecting_explains_and_may_revoke(joined: str, boss: Client) -> None:
+    assert "There are no ManagedClusterAddOns and ManifestWorks in its namespace." in text_of(
+        boss.get("/clusters/c1/disconnect/")
+    )
+    make.work("c1")
     page = boss.get("/clusters/c1/disconnect/")
     assert "rights are withdrawn now" in text_of(page)
+    assert "1 ManifestWork in its namespace stays; of these" in text_of(page)
+    assert "its condition Available becomes Unknown. The state stays Disconnected." in text_of(page)
     assert "tainted after 5 min" in text_of(page)
     assert boss.post("/clusters/c1/disconnect/", {"revoke": "on"}).headers["Location"] == "/clusters/c1/"
     assert not stored()["spec"]["hubAcceptsClient"]
@@ -446,6 +464,8 @@ def test_what_was_disconnected_is_let_in_again(joined: str, boss: Client) -> Non
 
 @pytest.mark.contract("W18", "H27")
 def test_removal_takes_the_name_and_shows_what_is_in_the_way(joined: str, boss: Client) -> None:
+    unheld = "none of the ManagedClusterAddOns and ManifestWorks in its namespace has a finalizer"
+    assert unheld in text_of(boss.get("/clusters/c1/remove/"))
     make.work("c1", finalizers=["example.com/undo"])
     make.settle()
     assert "manifestworks/work" in text_of(boss.get("/clusters/c1/remove/")).replace("/ ", "/")
@@ -455,6 +475,7 @@ def test_removal_takes_the_name_and_shows_what_is_in_the_way(joined: str, boss: 
     page = boss.get("/clusters/c1/remove/")
     found = page.context["departure"]
     assert (found.has_begun, found.has_rights, found.left) == (True, False, 1)
+    assert 'data-live-say="1 object left"' in page.content.decode()
     assert [blocker.finalizers for blocker in found.blockers] == [("example.com/undo",)]
 
 

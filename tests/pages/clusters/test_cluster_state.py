@@ -243,9 +243,12 @@ def test_a_stuck_removal_names_the_work_that_holds_it_and_since_when_its_agent_i
 def test_a_removal_held_by_somebody_elses_finalizer_names_it_and_not_the_agent(joined: str, boss: Client) -> None:  # noqa: F811 - a fixture
     held(MANAGED_CLUSTER, "c1", "example.com/backup")
     make.work("c1", "web", finalizers=[WORK_FINALIZER])
+    tabs = ("/clusters/c1/", "/clusters/c1/taints/")
+    assert all("None. Placements may choose this cluster." in read(boss.get(tab)) for tab in tabs)
     verbs.delete(make.ADMIN, MANAGED_CLUSTER, Key("", "c1"))
     make.settle()
     assert "It waits for manifestworks/web" in read(boss.get("/clusters/c1/"))
+    assert not any("Placements may choose this cluster" in read(boss.get(tab)) for tab in tabs)
     make.let_go(MANIFEST_WORK, "web", namespace="c1")
     make.settle()
     with travel(timezone.now() + timedelta(minutes=6), tick=False):
@@ -385,18 +388,6 @@ def test_who_sees_one_cluster_finds_and_revokes_no_certificates_of_removed_ones(
     assert not IssuedCertificate.objects.filter(cluster__startswith="removed", revoked_at__isnull=False).exists()
 
 
-def test_buckets_are_the_same_in_python_and_in_sql(joined: str) -> None:  # noqa: F811 - a fixture
-    now = timezone.now()
-    for days, revoked in ((-1, None), (3, None), (30, None), (31, None), (90, now), (-1, now), (None, None)):
-        ends = now + timedelta(days=days) if days is not None else None
-        ClusterFacts.objects.filter(cluster="c1").update(certificate_not_after=ends, certificate_revoked_at=revoked)
-        rows = status_sql.with_word(ManagedCluster.objects.filter(name="c1"), now)
-        of_sql = [
-            bucket
-            for bucket, condition in certificate_expiry.bucket_conditions(now).items()
-            if rows.filter(condition).exists()
-        ]
-        assert of_sql == [certificate_expiry.bucket_of(ClusterFacts.objects.get(cluster="c1"), now)]
 @pytest.mark.parametrize(
     ("life", "left", "is_overdue", "needs_somebody", "tone"),
     [
@@ -437,3 +428,15 @@ def test_a_renewal_is_overdue_by_the_life_of_the_certificate(
     assert not boss.get("/clusters/?credentials=odd").context["clusters"]
 
 
+def test_buckets_are_the_same_in_python_and_in_sql(joined: str) -> None:  # noqa: F811 - a fixture
+    now = timezone.now()
+    for days, revoked in ((-1, None), (3, None), (30, None), (31, None), (90, now), (-1, now), (None, None)):
+        ends = now + timedelta(days=days) if days is not None else None
+        ClusterFacts.objects.filter(cluster="c1").update(certificate_not_after=ends, certificate_revoked_at=revoked)
+        rows = status_sql.with_word(ManagedCluster.objects.filter(name="c1"), now)
+        of_sql = [
+            bucket
+            for bucket, condition in certificate_expiry.bucket_conditions(now).items()
+            if rows.filter(condition).exists()
+        ]
+        assert of_sql == [certificate_expiry.bucket_of(ClusterFacts.objects.get(cluster="c1"), now)]

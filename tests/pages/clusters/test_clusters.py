@@ -65,6 +65,12 @@ def owner() -> Client:
     return client
 
 
+def test_one_that_matches_is_announced_as_one(fleet: None, admin: Client) -> None:
+    name = ManagedCluster.objects.order_by("name").values_list("name", flat=True)[0]
+    assert 'data-live-say="1 cluster matches"' in admin.get("/clusters/", {"q": name}).content.decode()
+    assert f'data-live-say="{COUNT} clusters match"' in admin.get("/clusters/").content.decode()
+
+
 def listed(response: Any) -> list[str]:
     assert response.status_code == 200
     return [row["name"] for row in response.context["clusters"]]

@@ -22,6 +22,7 @@ from ocmconsole.kubeapi.access.session import actor_for
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.kubeapi.watch import change_log, follower
 from placements.kinds import PLACEMENT
+from registration.models import UnknownCertificate
 from registration.pki import ca
 from tests import factories as make
 from tests.actors import grant, namespace, person, rule, signed_in
@@ -422,6 +423,19 @@ def test_an_empty_hub_shows_the_way_to_the_first_cluster() -> None:
     html = page(signed_in("root", is_superuser=True), "/")
     assert "No cluster has joined yet" in html
     assert "/clusters/add/" in html
+
+
+def test_a_hub_without_clusters_has_a_status_of_none() -> None:
+    now = timezone.now()
+    UnknownCertificate.objects.create(
+        fingerprint="0", not_before=now, not_after=now + timedelta(days=1), first_seen=now, last_seen=now
+    )
+    root = signed_in("root", is_superuser=True)
+    assert ">Status of clusters</h2>" in page(root, "/")
+    make.cluster("c1")
+    assert ">Status of the cluster</h2>" in page(root, "/")
+    make.cluster("c2")
+    assert ">Status of all 2 clusters</h2>" in page(root, "/")
 
 
 # ---------------------------------------------------------------- activity
