@@ -26,7 +26,7 @@ HEAD_END = b"\r\n\r\n"
 
 @pytest.fixture
 def client() -> Iterator[httpx.Client]:
-    with httpx.Client(timeout=10, trust_env=False) as client:
+    with httpx.Client(timeout=60, trust_env=False) as client:
         yield client
 
 
@@ -34,7 +34,7 @@ def get(path: str, *lines: str, method: str = "GET") -> bytes:
     return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: x", *lines, "", ""]).encode("latin-1")
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 5) -> bool:
+def eventually(condition: Callable[[], bool], seconds: float = 60) -> bool:
     end = time.monotonic() + seconds
     while not condition() and time.monotonic() < end:
         time.sleep(0.01)
@@ -219,7 +219,7 @@ class TestAnswers:
         with site.connect() as connection:
             connection.sendall(get("/export/feed?count=100000"))
             read_until(connection, b"\0" * 100)
-        assert feed.closed.wait(5)
+        assert feed.closed.wait(60)
         assert feed.produced < 1000
         assert client.get(site.url("/status/200")).status_code == 200
 
@@ -250,7 +250,7 @@ class TestThreads:
         site = serve("api", ending=serving.GracefulStop(seconds=0.2))
         with site.connect() as working, site.connect() as waiting:
             working.sendall(get("/held/feed"))
-            assert feed.opened.wait(5)
+            assert feed.opened.wait(60)
             waiting.sendall(get("/status/200"))  # there is one thread
             site.listener.should_exit = True
             for connection in (working, waiting):
@@ -290,30 +290,29 @@ class TestStreams:
         self, serve: Serve, client: httpx.Client, feed: Feed, loop: str, caplog: pytest.LogCaptureFixture
     ) -> None:
         with client.stream("GET", serve(loop=loop).url("/stream/feed")):
-            assert feed.opened.wait(5)
-        assert feed.closed.wait(5)
+            assert feed.opened.wait(60)
+        assert feed.closed.wait(60)
         assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
     def test_a_stream_ends_too_when_a_request_waits_behind_it(self, serve: Serve, feed: Feed, loop: str) -> None:
         with serve(loop=loop).connect() as connection:
             connection.sendall(get("/stream/feed") + get("/status/200"))
-            assert feed.opened.wait(5)
+            assert feed.opened.wait(60)
             feed.put(b"one\n")
             read_until(connection, b"one\n")
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 60
         while not feed.closed.wait(0.05) and time.monotonic() < deadline:
             feed.put(b"a bookmark\n")  # reading is paused, so the next write finds out
         assert feed.closed.is_set()
 
     def test_streams_end_cleanly_when_the_server_stops(self, serve: Serve, feed: Feed, loop: str) -> None:
-        site = serve(loop=loop)
+        """At once: longer than the server would wait for them the client has no patience."""
+        site = serve(loop=loop, ending=serving.GracefulStop(seconds=600))
         with site.connect() as connection:
             connection.sendall(get("/stream/feed"))
-            assert feed.opened.wait(5)
-            started = time.monotonic()
+            assert feed.opened.wait(60)
             site.listener.should_exit = True
             assert read_all(connection).endswith(b"0\r\n\r\n")
-            assert time.monotonic() - started < 2
         assert feed.closed.is_set()
 
     def test_a_stream_that_fails_is_cut_and_logged(
@@ -342,7 +341,7 @@ class TestStreams:
             assert held * len(CHUNK) < 32 * 1024 * 1024
             while feed.produced == held:
                 connection.recv(65536)
-        assert feed.closed.wait(5)
+        assert feed.closed.wait(60)
 
     def test_five_hundred_idle_streams_cost_no_thread(
         self, serve: Serve, client: httpx.Client, loop: str, settings: Any
@@ -358,7 +357,7 @@ class TestStreams:
                 feeds[str(number)] = Feed()
                 opened.append(site.connect())
                 opened[-1].sendall(get(f"/stream/{number}"))
-            assert eventually(lambda: all(feed.opened.is_set() for feed in feeds.values()), 30)
+            assert eventually(lambda: all(feed.opened.is_set() for feed in feeds.values()))
             assert os_threads() <= before + 1  # the second thread of the pool may have started
             feeds["499"].put(b"last\n")
             assert read_until(opened[-1], b"last\n")
@@ -366,7 +365,7 @@ class TestStreams:
         finally:
             for connection in opened:
                 connection.close()
-        assert eventually(lambda: all(feed.closed.is_set() for feed in feeds.values()), 30)
+        assert eventually(lambda: all(feed.closed.is_set() for feed in feeds.values()))
         feeds.clear()
 
 
