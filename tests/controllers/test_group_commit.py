@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -32,12 +32,13 @@ from tests.actors import ROOT, grant, person, rule
 pytestmark = pytest.mark.django_db(transaction=True)
 
 Act = Callable[[], object]
-PATIENCE = 10.0  # seconds for what happens at once unless the test fails
+PATIENCE = 60.0  # seconds for what happens at once unless the test fails
 WRITERS, WRITES = 16, 6
 
 
 @pytest.fixture(autouse=True)
-def team() -> None:
+def team(settings: Any) -> None:
+    settings.OCMCONSOLE_DATABASE_LOCK_TIMEOUT = timedelta(seconds=PATIENCE)
     make.namespace("team")
     put("settings")
 

@@ -7,7 +7,7 @@ import gc
 import gzip
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import pytest
@@ -24,10 +24,15 @@ pytestmark = pytest.mark.parametrize("loop", LOOP_NAMES)
 
 
 @pytest.fixture
-def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that waits a moment where it would wait half a minute or a whole one."""
-    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.3)
-    monkeypatch.setattr(connections, "STALL_SECONDS", 0.3)
+def hurry(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """From then on the server waits a moment for a head, not half a minute: heads that are to come in time come before."""
+    return lambda: monkeypatch.setattr(connections, "HEAD_SECONDS", 0.3)
+
+
+@pytest.fixture
+def stalled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that waits a moment for a reader, and not a minute."""
+    monkeypatch.setattr(connections, "STALL_SECONDS", 1.0)
 
 
 def answers(connection: socket.socket) -> Iterator[bytes]:
@@ -118,63 +123,68 @@ class TestMemory:
 
 
 class TestSlowWriters:
-    @pytest.mark.usefixtures("hurried")
     @pytest.mark.parametrize("begun", [b"", b"G", b"\r\n", b"GET / HTTP/1.1\r\nHost: x\r\n"])
-    def test_a_head_that_does_not_come_is_not_waited_for(self, serve: Serve, begun: bytes, loop: str) -> None:
+    def test_a_head_that_does_not_come_is_not_waited_for(
+        self, serve: Serve, hurry: Callable[[], None], begun: bytes, loop: str
+    ) -> None:
+        hurry()
         with serve(loop=loop).connect() as connection:
             connection.sendall(begun)
             assert ends(connection)
 
-    @pytest.mark.usefixtures("hurried")
     @pytest.mark.parametrize("begun", [b"G", b"\r\n", b"GET / HTTP/1.1\r\nHost: x\r\n"])
-    def test_nor_is_the_second_one(self, serve: Serve, begun: bytes, loop: str) -> None:
+    def test_nor_is_the_second_one(self, serve: Serve, hurry: Callable[[], None], begun: bytes, loop: str) -> None:
         with serve(loop=loop).connect() as connection:
             connection.sendall(get("/status/200"))
             read_until(connection, b"body")
+            hurry()
             connection.sendall(begun)
             assert ends(connection)
 
-    @pytest.mark.usefixtures("hurried")
-    def test_byte_after_byte_gives_no_more_time(self, serve: Serve, loop: str) -> None:
-        with serve(loop=loop).connect() as connection:
-            began = time.monotonic()
-            with suppress(ConnectionError):
-                for byte in get("/echo/x", *(f"X-{number}: x" for number in range(100))):
-                    connection.sendall(bytes([byte]))
-                    time.sleep(0.02)
-            assert time.monotonic() - began < 3  # all of it would take 20 s
+    def test_byte_after_byte_gives_no_more_time(self, serve: Serve, hurry: Callable[[], None], loop: str) -> None:
+        hurry()
+        head, sent = get("/echo/x", *(f"X-{number}: x" for number in range(100))), 0
+        with serve(loop=loop).connect() as connection, suppress(ConnectionError):
+            for byte in head:
+                connection.sendall(bytes([byte]))
+                sent += 1
+                time.sleep(0.02)
+        assert sent < len(head)  # which takes 20 s
 
-    @pytest.mark.usefixtures("hurried")
-    def test_between_two_requests_a_client_may_be_silent(self, serve: Serve, loop: str) -> None:
+    def test_between_two_requests_a_client_may_be_silent(
+        self, serve: Serve, hurry: Callable[[], None], loop: str
+    ) -> None:
         with serve(loop=loop).connect() as connection:
-            for _ in range(2):
-                connection.sendall(get("/status/200"))
-                read_until(connection, b"body")
-                time.sleep(0.6)
+            connection.sendall(get("/status/200"))
+            read_until(connection, b"body")
+            hurry()
+            time.sleep(0.6)
+            connection.sendall(get("/status/200"))
+            read_until(connection, b"body")
 
 
 class TestSlowReaders:
-    @pytest.mark.usefixtures("hurried")
+    @pytest.mark.usefixtures("stalled")
     def test_one_that_never_reads_is_cut_off_and_nobody_else(self, serve: Serve, feed: Feed, loop: str) -> None:
         site = serve(loop=loop)
         with site.connect() as quiet, site.connect(receive_buffer=65536) as connection:
             quiet.sendall(get("/status/200"))
             read_until(quiet, b"body")
             connection.sendall(get("/stream/feed?how=flood"))
-            assert feed.closed.wait(10)
+            assert feed.closed.wait(60)
             assert eventually(lambda: len(site.listener.server_state.connections) == 1)
             quiet.sendall(get("/status/200"))
             assert read_until(quiet, b"body")
 
-    @pytest.mark.usefixtures("hurried")
+    @pytest.mark.usefixtures("stalled")
     def test_an_answer_that_is_ready_is_not_kept_for_ever(self, serve: Serve, loop: str) -> None:
         site = serve("api", loop=loop)
         with site.connect(receive_buffer=65536) as connection:
             connection.sendall(get(f"/large/{MUCH}"))
-            assert eventually(lambda: bool(site.listener.server_state.connections))
+            assert eventually(lambda: site.listener.server_state.total_requests == 1)
             assert eventually(lambda: not site.listener.server_state.connections)
 
-    @pytest.mark.usefixtures("hurried")
+    @pytest.mark.usefixtures("stalled")
     def test_one_that_reads_slowly_gets_everything(self, serve: Serve, loop: str) -> None:
         with serve("api", loop=loop).connect(receive_buffer=65536) as connection:
             connection.sendall(get(f"/large/{MUCH}", "Connection: close"))
@@ -183,7 +193,7 @@ class TestSlowReaders:
                 seen += len(chunk)
                 time.sleep(4 * len(chunk) / MUCH)  # four seconds for all of it
             assert seen > MUCH
-            assert time.monotonic() - began > 10 * connections.STALL_SECONDS
+            assert time.monotonic() - began > 3 * connections.STALL_SECONDS
 
 
 class TestHalfClosed:
@@ -192,9 +202,9 @@ class TestHalfClosed:
     def test_a_stream_ends(self, serve: Serve, feed: Feed, loop: str) -> None:
         with serve(loop=loop).connect() as connection:
             connection.sendall(get("/stream/feed"))
-            assert feed.opened.wait(5)
+            assert feed.opened.wait(60)
             connection.shutdown(socket.SHUT_WR)
-            assert feed.closed.wait(5)
+            assert feed.closed.wait(60)
             read_all(connection)
 
     def test_an_idle_connection_ends(self, serve: Serve, loop: str) -> None:

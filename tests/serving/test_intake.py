@@ -74,9 +74,10 @@ class TestStrangers:
 
 class TestBudget:
     def test_half_sent_bodies_of_strangers_are_held_within_a_budget_and_the_others_are_answered(
-        self, serve: Serve
+        self, serve: Serve, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Fails without the budget: all hundred would be waited for, with 6 MiB in memory."""
+        monkeypatch.setattr(intake, "STRANGER_SECONDS", 600.0)  # else the one that is let in is given up meanwhile
         site = serve("api", limits=LIMITS)
         with ExitStack() as stack:
             waiting = [stack.enter_context(half_sent(site, 63 * KIB, sent=32 * KIB)) for _ in range(100)]
@@ -110,7 +111,7 @@ class TestBudget:
         site = serve("api", limits=LIMITS)
         with site.connect() as connection:
             connection.sendall(get("/held/feed", "Content-Length: 3", AS_KNOWN, method="POST") + b"one")
-            assert feed.opened.wait(5)
+            assert feed.opened.wait(60)
             assert intake_of(site).known.total == intake.LEAST_HELD
             feed.closed.set()
             read_until(connection, b"done")
@@ -149,11 +150,8 @@ def intake_of(site: Site) -> Intake:
 
 
 def is_refused(connection: socket.socket) -> bool:
-    connection.settimeout(2)
     try:
         return read_until(connection, HEAD_END).startswith(b"HTTP/1.1 429 ")
-    except TimeoutError:
-        return False
     except (ConnectionError, EOFError):  # cut while it was sending
         return True
 

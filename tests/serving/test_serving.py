@@ -29,6 +29,7 @@ from hypothesis import strategies as st
 
 from ocmconsole.server import addresses, connections, serving, tls
 from registration.pki import ca
+from tests import servers
 from tests.serving.listening import LOOP_NAMES, LOOPS, Site, listening, read_all, read_until
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ def client_context(home: Path, directory: Path, pair: Pair | None = None) -> ssl
 
 def ask(site: Site, context: ssl.SSLContext) -> bytes:
     """The certificate that the application saw. Raises httpx.TransportError when the handshake fails."""
-    with httpx.Client(verify=context, trust_env=False, timeout=10) as client:
+    with httpx.Client(verify=context, trust_env=False, timeout=60) as client:
         return base64.b64decode(client.get(site.url("/", scheme="https")).content)
 
 
@@ -183,7 +184,7 @@ class TestHandshake:
 
     def test_every_request_of_a_connection_has_it(self, home: Path, tmp_path: Path, agent: Pair, loop: str) -> None:
         context = client_context(home, tmp_path, agent)
-        with api(home, loop=loop) as site, httpx.Client(verify=context, trust_env=False) as client:
+        with api(home, loop=loop) as site, httpx.Client(verify=context, trust_env=False, timeout=60) as client:
             answers = {client.get(site.url("/", scheme="https")).content for _ in range(3)}
         assert answers == {base64.b64encode(agent.der)}
 
@@ -220,7 +221,7 @@ class TestHandshake:
         """Several records at a time, and records in several segments."""
         content = os.urandom(1_000_000)
         with listening(Echo(), secure=serving.ssl_context(home), loop=loop) as site:
-            with httpx.Client(verify=client_context(home, tmp_path), trust_env=False, timeout=30) as client:
+            with httpx.Client(verify=client_context(home, tmp_path), trust_env=False, timeout=60) as client:
                 assert client.post(site.url("/", scheme="https"), content=content).content == content
             with client_context(home, tmp_path).wrap_socket(site.connect(), server_hostname="127.0.0.1") as secure:
                 secure.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 300\r\n\r\n")
@@ -231,12 +232,14 @@ class TestHandshake:
     def test_a_handshake_that_does_not_go_on_is_given_up(
         self, home: Path, tmp_path: Path, loop: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(serving, "HANDSHAKE_SECONDS", 0.3)
+        with monkeypatch.context() as patch:
+            patch.setattr(serving, "HANDSHAKE_SECONDS", 0.3)
+            with api(home, loop=loop) as site, site.connect() as silent, site.connect() as begun:
+                begun.sendall(bytes.fromhex("160301020001"))  # the first bytes of a ClientHello
+                for connection in (silent, begun):
+                    assert read_all(connection) == b""
         monkeypatch.setattr(connections, "HEAD_SECONDS", 0.3)
-        with api(home, loop=loop) as site, site.connect() as silent, site.connect() as begun:
-            begun.sendall(bytes.fromhex("160301020001"))  # the first bytes of a ClientHello
-            for connection in (silent, begun):
-                assert read_all(connection) == b""
+        with api(home, loop=loop) as site:
             context = client_context(home, tmp_path)
             with context.wrap_socket(site.connect(), server_hostname="127.0.0.1") as secure:
                 assert read_all(secure) == b""  # after the handshake nothing came
@@ -292,7 +295,8 @@ def forged(record: bytes) -> bytes:
     return record[:-1] + bytes([record[-1] ^ 1]) if is_proof else record
 
 
-def test_certificates_of_unusual_size_are_not_kept(home: Path, tmp_path: Path) -> None:
+def test_certificates_of_unusual_size_are_not_kept(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "HANDSHAKE_SECONDS", 3.0)
     pair = Issuer("Verbose CA").client("raj", padding=20_000)
     with api(home) as site, pytest.raises(httpx.TransportError):
         ask(site, client_context(home, tmp_path, pair))
@@ -411,7 +415,7 @@ def test_tls_is_12_at_least_and_http11_is_agreed(home: Path, tmp_path: Path) -> 
 
 def test_the_console_has_no_certificates() -> None:
     with listening(Peer()) as site:
-        assert httpx.get(site.url("/"), trust_env=False).content == b""
+        assert httpx.get(site.url("/"), trust_env=False, timeout=60).content == b""
 
 
 # ---------------------------------------------------------------- the whole server
@@ -429,6 +433,7 @@ def run_server(home: Path, ports: tuple[int, int], channel: Connection, loop: st
             console_address=("127.0.0.1", ports[1]),
             secure=serving.ssl_context(home),
             on_ready=lambda: channel.send("ready"),
+            ending=serving.GracefulStop(seconds=600),  # streams do not end by being cut off
         )
 
     with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
@@ -436,8 +441,7 @@ def run_server(home: Path, ports: tuple[int, int], channel: Connection, loop: st
 
 
 def free_ports() -> tuple[int, int]:
-    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
-        return one.getsockname()[1], two.getsockname()[1]
+    return servers.free_port(), servers.free_port()
 
 
 @pytest.mark.parametrize(("loop", "number"), [("asyncio", signal.SIGTERM), ("uvloop", signal.SIGINT)])
@@ -450,7 +454,7 @@ def test_a_signal_ends_both_listeners_and_their_streams(
     process = context.Process(target=run_server, args=(home, ports, theirs, loop))
     process.start()
     try:
-        assert ours.poll(20)
+        assert ours.poll(60)
         with ExitStack() as stack:
             secure = client_context(home, tmp_path)
             streams = [stack.enter_context(connect(port, secure if port == ports[0] else None)) for port in ports * 5]
@@ -464,7 +468,7 @@ def test_a_signal_ends_both_listeners_and_their_streams(
                 assert read_all(stream).endswith(b"0\r\n\r\n")
             for connection in idle:
                 assert read_all(connection) == b""
-        process.join(10)  # seconds, far below the end of a stream
+        process.join(60)
         assert process.exitcode == 0
     finally:
         process.kill()
@@ -475,7 +479,7 @@ def test_a_signal_ends_both_listeners_and_their_streams(
 @pytest.mark.parametrize("loop", LOOP_NAMES)
 def test_a_server_that_is_to_stop_leaves_idle_connections_of_a_proxy_to_it(loop: str) -> None:
     """It may be sending a request on one just then. Each answer says that its connection ends with it."""
-    ending = serving.GracefulStop(seconds=20, is_proxy=lambda address: address == "127.0.0.1")
+    ending = serving.GracefulStop(seconds=60, is_proxy=lambda address: address == "127.0.0.1")
     with listening(Peer(), loop=loop, ending=ending) as site:
         idle, streaming, unused = (site.connect() for _ in range(3))
         with idle, streaming, unused:
@@ -497,7 +501,7 @@ def test_a_server_that_is_to_stop_leaves_idle_connections_of_a_proxy_to_it(loop:
 
 @contextmanager
 def connect(port: int, context: ssl.SSLContext | None) -> Iterator[socket.socket]:
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as plain:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as plain:
         if context is None:
             yield plain
             return
