@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import subprocess
-import time
 
 import pytest
 
 from tests.conformance.cluster import AVAILABLE, MANAGED, Cluster, hold, let_go, managed, wait_until_only_held
 from tests.conformance.commands import Kubectl, cells
 from tests.conformance.conftest import Present
-
-AT_WORK_SECONDS = 3  # until it has read the object: kubectl 1.20 fails when that is gone before it looks
 
 
 def _line(process: subprocess.Popen[str]) -> str:
@@ -26,10 +23,8 @@ def test_watched_table_gets_a_row_for_every_change(admin: Kubectl, present: Pres
         assert cells(_line(watch))[0] == "NAME"
         assert cells(_line(watch))[0] == first
         admin("label", "mcl", first, "env=prod")
-        started = time.monotonic()
         while cells(row := _line(watch))[-1] != "prod":  # the hub's own taint and finalizer come through here too
             assert cells(row)[0] == first
-        assert time.monotonic() - started < 1
         second = present(labels={"watched": name})
         while cells(_line(watch))[0] != second:
             pass
@@ -60,22 +55,24 @@ def test_watch_events_are_named_on_request(admin: Kubectl, name: str) -> None:
 def test_wait_ends_when_the_condition_turns_true_or_is_true_already(cluster: Cluster) -> None:
     cluster.join()
     admin, name = cluster.admin, cluster.name
-    with admin.running("wait", f"mcl/{name}", f"--for=condition={AVAILABLE}", "--timeout=30s") as waiting:
+    with admin.running("wait", f"mcl/{name}", f"--for=condition={AVAILABLE}", "--timeout=120s") as waiting:
         assert waiting.poll() is None
         cluster.report("True")
-        assert waiting.wait(timeout=5) == 0
+        assert waiting.wait(timeout=120) == 0
     assert (
-        admin("wait", f"mcl/{name}", f"--for=condition={AVAILABLE}", "--timeout=1s")
+        admin("wait", f"mcl/{name}", f"--for=condition={AVAILABLE}", "--timeout=60s")
         == f"{MANAGED}/{name} condition met\n"
     )
-    assert admin("wait", f"mcl/{name}", f"--for=condition={AVAILABLE}=True", "--timeout=1s").endswith("condition met\n")
+    assert admin("wait", f"mcl/{name}", f"--for=condition={AVAILABLE}=True", "--timeout=60s").endswith(
+        "condition met\n"
+    )
 
 
 @pytest.mark.contract("W138")
 def test_wait_gives_up_when_its_time_is_over(admin: Kubectl, present: Present) -> None:
     name = present()
     refusal = f"error: timed out waiting for the condition on managedclusters/{name}"
-    assert admin.refuses("wait", f"mcl/{name}", f"--for=condition={AVAILABLE}", "--timeout=1s") == refusal
+    assert admin.refuses("wait", f"mcl/{name}", f"--for=condition={AVAILABLE}", "--timeout=3s") == refusal
 
 
 @pytest.mark.contract("W138")
@@ -84,10 +81,11 @@ def test_wait_ends_when_the_cluster_is_gone(admin: Kubectl, present: Present) ->
     hold(admin, name)
     admin("delete", "mcl", name, "--wait=false")
     wait_until_only_held(admin, name)
-    with admin.running("wait", f"mcl/{name}", "--for=delete", "--timeout=30s") as waiting:
-        time.sleep(AT_WORK_SECONDS)
+    with admin.running("wait", f"mcl/{name}", "--for=delete", "--timeout=120s", "-v=6") as waiting:
+        while "watch=true" not in _line(waiting):  # kubectl 1.20 fails when it is gone before that looks
+            assert waiting.poll() is None
         let_go(admin, name)
-        assert waiting.wait(timeout=10) == 0
+        assert waiting.wait(timeout=120) == 0
 
 
 @pytest.mark.kubectls("recent", "machine")
@@ -95,7 +93,7 @@ def test_wait_ends_when_the_cluster_is_gone(admin: Kubectl, present: Present) ->
 def test_wait_for_a_field_ends_when_it_has_the_value(admin: Kubectl, present: Present) -> None:
     name = present()
     with admin.running(
-        "wait", f"mcl/{name}", "--for=jsonpath={.spec.leaseDurationSeconds}=7", "--timeout=30s"
+        "wait", f"mcl/{name}", "--for=jsonpath={.spec.leaseDurationSeconds}=7", "--timeout=120s"
     ) as waiting:
         admin("patch", "mcl", name, "--type=merge", "-p", '{"spec":{"leaseDurationSeconds":7}}')
-        assert waiting.wait(timeout=5) == 0
+        assert waiting.wait(timeout=120) == 0

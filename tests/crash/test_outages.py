@@ -25,17 +25,17 @@ from tests import servers
 from tests.conftest import StartHub
 from tests.hub import Hub
 
-pytestmark = [pytest.mark.timeout(240), pytest.mark.slow]
+pytestmark = [pytest.mark.timeout(1_200), pytest.mark.slow]
 
 SPACES = "/api/v1/namespaces"
 SEEN_SECONDS = 5.0  # in which an outage of the database must be noticed
-LEAST_WAIT = 60.0  # for what must happen, on a machine that is busy with something else
+LEAST_WAIT = 120.0  # for what must happen, on a machine that is busy with something else
 
 
 @contextmanager
 def admin_of(hub: Hub) -> Iterator[httpx.Client]:
     with hub.client(pair=hub.admin_pair()) as client:
-        client.timeout = httpx.Timeout(30)
+        client.timeout = httpx.Timeout(100)
         yield client
 
 
@@ -146,7 +146,7 @@ def space(name: str) -> dict[str, Any]:
 
 def _send_create(client: httpx.Client, name: str) -> Any:
     def send() -> None:
-        client.timeout = httpx.Timeout(60)
+        client.timeout = httpx.Timeout(100)
         client.post(SPACES, json=space(name))
 
     thread = threading.Thread(target=send)
@@ -206,7 +206,7 @@ def names_of(admin: httpx.Client) -> list[str]:
 
 def signs_in(hub: Hub, page: str = "/", *, shows: str = "") -> bool:
     """Whether the admin can, and then reads that on a page."""
-    with httpx.Client(base_url=hub.console_url, timeout=30, trust_env=False) as browser:
+    with httpx.Client(base_url=hub.console_url, timeout=100, trust_env=False) as browser:
         browser.get("/login/")
         form = {
             "login": "admin",
@@ -265,7 +265,7 @@ def test_a_frozen_postgresql_is_seen_and_said_and_over_when_it_is_over(
             assert "[-]migrations failed: not known while the database does not answer" in said
             assert admin.get("/livez").text == "ok"
             refused(admin.post(SPACES, json=space("late")), 503, "the database does not answer")
-            page = httpx.get(f"{hub.console_url}/", trust_env=False)
+            page = httpx.get(f"{hub.console_url}/", trust_env=False, timeout=60)
             assert (page.status_code, "The database does not answer" in page.text) == (503, True)
         until(lambda: admin.get("/readyz").text == "ok", "it is over")
         assert admin.post(SPACES, json=space("after")).status_code == 201
@@ -323,8 +323,8 @@ def test_without_redis_people_sign_in_reconcilers_run_and_other_servers_watches_
         until(lambda: admin.get("/readyz/redis").status_code == 500, "it is seen")
         _goes_on(hub, admin, watch, "dead")
         # Nothing is left over that waits for Celery: the worker's own clock looks at leases too.
-        assert admin.get("/readyz/clock").text == "ok"
-        assert admin.get("/readyz/worker").text == "ok"
+        for name in ("clock", "worker"):
+            until(lambda name=name: admin.get(f"/readyz/{name}").text == "ok", f"the {name} goes on")  # type: ignore[misc] # bound now
 
         stack.enter_context(servers.redis_server(url))
         until(lambda: admin.get("/readyz").text == "ok", "it is back")

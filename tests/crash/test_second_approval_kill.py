@@ -79,7 +79,7 @@ def test_killed_between_the_approval_and_the_act_or_within_it_both_are_whole(hub
 
     approving = begin(hub, "proposals", "approve", str(number), "--digest", digest, who="ben")
     while not state(hub)[1]:
-        assert approving.poll() is None, end(approving)
+        assert approving.poll() in {None, 0}, end(approving)  # it may end between the two questions
     approving.kill()  # the approval is stored, and nothing was done yet
     end(approving)
     assert state(hub) == BEFORE

@@ -28,6 +28,7 @@ TRY_AGAIN = frozenset({429, 502, 503, 504, 507})
 PAUSE = 0.02  # between two writes of a writer
 QUIET = 5.0  # until a watch that tells nothing is opened anew
 LATER = 0.3  # until a patient client tries again
+LONGEST = 120.0  # seconds until watches have seen what was written last; they see it at once
 
 Doc = dict[str, Any]
 
@@ -162,7 +163,7 @@ class Watcher(WorkingClient):
     def _follow(self, client: httpx.Client) -> None:
         query = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": str(self.revision)}
         last = ""
-        with client.stream("GET", MAPS, params=query, timeout=httpx.Timeout(10, read=QUIET)) as answer:
+        with client.stream("GET", MAPS, params=query, timeout=httpx.Timeout(60, read=QUIET)) as answer:
             if answer.status_code != HTTPStatus.OK:
                 answer.read()
                 assert self.is_patient, answer.text
@@ -257,7 +258,18 @@ def at_work(clients: Sequence[WorkingClient]) -> Iterator[Crowd]:
         for each in clients:
             if isinstance(each, Writer):
                 _end(each)
-        time.sleep(1)  # what was written last is seen
+        _wait_for_watchers(clients)
+
+
+def _wait_for_watchers(clients: Sequence[WorkingClient]) -> None:
+    """Until all of them have seen what was acknowledged; whether they have is the test's to say."""
+    watchers = [each for each in clients if isinstance(each, Watcher)]
+    writers = [each for each in clients if isinstance(each, Writer)]
+    until = time.monotonic() + LONGEST
+    while any(each.is_alive() and writer.lost(dict(each.seen)) for each in watchers for writer in writers):
+        if time.monotonic() > until:
+            return
+        time.sleep(0.1)
 
 
 def _end(client: WorkingClient) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conformance.commands import eventually
 from tests.fleet import Fleet
 from tests.proxy.conftest import CLUSTERS, Site, cluster
 from tests.serving import leases
@@ -35,5 +36,5 @@ def test_every_server_refuses_writes_and_answers_reads_until_it_is_over(site: Si
                 assert ask("SELECT value FROM kubeapi_revision") == before
         finally:
             site.hub.manage("read_only", "off")
-        assert agent.put(path, json=lease).status_code == 200
+        eventually(lambda: agent.put(path, json=lease).status_code == 200)
         assert admin.post(CLUSTERS, json=cluster("ro-after")).status_code == 201

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from tests.hub import Hub
+from tests.serving.test_request_threads import eventually
 
 GROUP = "cluster.open-cluster-management.io"
 PLACE = f"/apis/{GROUP}/v1beta1/namespaces/watched"
@@ -19,7 +20,7 @@ def placement(hub: Hub) -> str:
     made = {"apiVersion": f"{GROUP}/v1beta1", "kind": "Placement", "metadata": {"name": "p1"}, "spec": {}}
     with hub.admin() as admin:
         admin.post("/api/v1/namespaces", json={"metadata": {"name": "watched"}}).raise_for_status()
-        with admin.stream("GET", f"{PLACE}/placementdecisions?watch=true&timeoutSeconds=20") as decisions:
+        with admin.stream("GET", f"{PLACE}/placementdecisions?watch=true&timeoutSeconds=60") as decisions:
             stored = admin.post(f"{PLACE}/placements", json=made).raise_for_status().json()
             assert next(decisions.iter_lines())
     revision: str = stored["metadata"]["resourceVersion"]
@@ -28,7 +29,7 @@ def placement(hub: Hub) -> str:
 
 @pytest.fixture
 def browser(hub: Hub) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=hub.console_url, trust_env=False, timeout=30) as client:
+    with httpx.Client(base_url=hub.console_url, trust_env=False, timeout=100) as client:
         page = client.get("/", follow_redirects=True)
         form = {
             "login": "admin",
@@ -45,8 +46,8 @@ def test_the_page_names_clients_that_watch(hub: Hub, browser: httpx.Client, plac
     def page() -> str:
         return browser.get("/placements/watched/p1/").raise_for_status().text
 
-    assert "No watch is open." in page()
-    place = f"{PLACE}/placementdecisions?watch=true&timeoutSeconds=20"
+    assert eventually(lambda: "No watch is open." in page())  # the one that has made the placement has just ended
+    place = f"{PLACE}/placementdecisions?watch=true&timeoutSeconds=60"
     with hub.client(pair=hub.admin_pair(), **{"User-Agent": "argocd/v3"}) as client:
         for revision in ("", f"&resourceVersion={placement}"):
             with client.stream("GET", place + revision) as watching:

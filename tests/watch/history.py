@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from typing import Any
 
 from tests.hub import Hub
@@ -26,12 +27,23 @@ class History:
         self._hub = hub
         self._changes: dict[str, list[Event]] = {resource: [] for resource in resources}
         self._last = 0
+        self._noting = threading.Lock()
 
     def record(self, until: threading.Event) -> None:
         while not until.wait(PAUSE_SECONDS):
             self.catch_up()
 
+    def noted(self) -> datetime:
+        """A moment, up to which everything is noted now."""
+        moment = datetime.now(UTC)
+        self.catch_up()
+        return moment
+
     def catch_up(self) -> None:
+        with self._noting:
+            self._catch_up()
+
+    def _catch_up(self) -> None:
         names = ", ".join(f"'{resource}'" for resource in self._changes)
         wanted = f"resource IN ({names}) AND revision > {self._last}"
         with self._hub.reading() as query:

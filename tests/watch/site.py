@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from tests import servers
@@ -56,6 +57,13 @@ class Redis:
             self._server.enter_context(servers.redis_server(self.url))
 
 
+FORGET = """
+from datetime import datetime, timedelta
+from ocmconsole.kubeapi.control import compaction
+compaction.compact_log(datetime.fromisoformat("{moment}"), keep={keep}, age=timedelta(seconds=3))
+"""
+
+
 @dataclass(frozen=True)
 class Site:
     servers: list[Impatient]
@@ -64,3 +72,7 @@ class Site:
 
     def compact(self, *, keep: int, age: str) -> None:
         self.servers[0].manage("compact", f"--keep={keep}", f"--older-than={age}")
+
+    def forget(self, *, keep: int, moment: datetime) -> None:
+        """As ``compact`` at that moment, of what is older than three seconds; it takes its time to begin."""
+        self.servers[0].manage("shell", "-v", "0", "--no-imports", "-c", FORGET.format(moment=moment, keep=keep))

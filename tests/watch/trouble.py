@@ -7,14 +7,15 @@ import time
 from collections.abc import Callable
 from signal import SIGKILL, SIGTERM
 
+from tests.watch.history import History
 from tests.watch.site import Impatient, Site
 
 
 class Trouble:
-    """One accident after the other, each server at a time."""
+    """One accident after the other, each server at a time. The hub forgets nothing that ``history`` has not noted."""
 
-    def __init__(self, site: Site, dice: random.Random) -> None:
-        self.site, self.dice = site, dice
+    def __init__(self, site: Site, history: History, dice: random.Random) -> None:
+        self.site, self.history, self.dice = site, history, dice
         self.kinds: list[Callable[[Impatient], None]] = [self.stop, self.kill, self.compact, self.compact]
         if site.redis is not None:
             self.kinds += [self.pause, self.lose_redis]
@@ -40,13 +41,13 @@ class Trouble:
         server.start("server")
 
     def compact(self, server: Impatient) -> None:  # noqa: ARG002 - from outside of all
-        self.site.compact(keep=self.dice.choice([0, 5, 50]), age="3s")
+        self.site.forget(keep=self.dice.choice([0, 5, 50]), moment=self.history.noted())
 
     def pause(self, server: Impatient) -> None:
         """Others write and forget while one server sleeps."""
         with server.paused():
             time.sleep(3)
-            self.site.compact(keep=0, age="3s")
+            self.site.forget(keep=0, moment=self.history.noted())
 
     def lose_redis(self, server: Impatient) -> None:  # noqa: ARG002 - everybody's
         assert self.site.redis is not None
