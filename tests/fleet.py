@@ -36,6 +36,7 @@ PREFIX = "system:open-cluster-management:"
 USAGES = ["digital signature", "key encipherment", "client auth"]
 MERGE = {"Content-Type": "application/merge-patch+json"}
 KLUSTERLET = "registration/v1.1.0 (linux/amd64)"
+PATIENCE = 120  # seconds for what takes one, on a machine that is busy with something else
 
 
 class NotYet(RuntimeError):
@@ -73,7 +74,7 @@ class Fleet:
             Path(both.name).write_bytes(certificate + key)
             context.load_cert_chain(both.name)
         headers = {"User-Agent": KLUSTERLET}
-        made = httpx.Client(base_url=self.hub.api_url, verify=context, timeout=30, trust_env=False, headers=headers)
+        made = httpx.Client(base_url=self.hub.api_url, verify=context, timeout=100, trust_env=False, headers=headers)
         self.clients.append(made)
         return made
 
@@ -304,7 +305,7 @@ def _ok(answer: httpx.Response) -> Doc:
 
 def eventually(act: Callable[[], object]) -> None:
     """What the hub's controllers bring about takes a moment."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     while True:
         try:
             act()

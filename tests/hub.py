@@ -110,7 +110,7 @@ class Hub(Server):
                 yield lambda statement: postgres.execute(statement.encode()).fetchall()
         else:
             address = f"file:{self.home / 'hub.sqlite3'}?mode=ro"
-            with closing(sqlite3.connect(address, uri=True, timeout=30, isolation_level=None)) as sqlite:
+            with closing(sqlite3.connect(address, uri=True, timeout=100, isolation_level=None)) as sqlite:
                 sqlite.execute("BEGIN")
                 yield lambda statement: sqlite.execute(statement).fetchall()
 

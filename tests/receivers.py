@@ -144,7 +144,7 @@ def _accept(listening: socket.socket, listener: SyslogListener, stopping: thread
         with connection, connection.makefile("rb") as stream:
             if listener.drops:
                 continue
-            connection.settimeout(5)
+            connection.settimeout(60)
             while length := _length(stream):
                 listener.raw.append(stream.read(length))
 

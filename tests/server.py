@@ -46,7 +46,7 @@ class Server:
 
     def client(self, *, pair: Path | None = None, **headers: str) -> httpx.Client:
         """An HTTP client of the API, anonymous unless a certificate or a header says who it is."""
-        return httpx.Client(base_url=self.api_url, verify=self.tls(pair), headers=headers, timeout=30, trust_env=False)
+        return httpx.Client(base_url=self.api_url, verify=self.tls(pair), headers=headers, timeout=100, trust_env=False)
 
     def admin(self) -> httpx.Client:
         """As the kubeconfig says: with a token or with a certificate."""
@@ -79,7 +79,7 @@ class Server:
         command = [*self._kubectl(binary, kubeconfig), *arguments]
         environment = self._kubectl_environment()
         return subprocess.run(
-            command, input=stdin, env=environment, capture_output=True, text=True, timeout=60, check=False
+            command, input=stdin, env=environment, capture_output=True, text=True, timeout=300, check=False
         )
 
     @contextmanager

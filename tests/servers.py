@@ -201,7 +201,7 @@ def _ping(url: str) -> None:
         client.ping()
 
 
-def stop(process: subprocess.Popen[bytes], how: signal.Signals = signal.SIGTERM, *, seconds: float = 15) -> int:
+def stop(process: subprocess.Popen[bytes], how: signal.Signals = signal.SIGTERM, *, seconds: float = 60) -> int:
     """Its exit code. One that does not listen is killed."""
     process.send_signal(how)
     try:

@@ -16,7 +16,7 @@ from tests import preloaded, servers
 from tests.hub import ROOT
 from tests.server import Server
 
-PATIENCE = 30  # seconds for what an agent and a hub do within one on an idle machine
+PATIENCE = 120  # seconds for what an agent and a hub do within one on an idle machine
 REQUEST = re.compile(r'HTTP Request: (\S+) (\S+) "HTTP/\S+ (\d+)')
 
 

@@ -34,7 +34,7 @@ BOOTSTRAP, HUB = "bootstrap-hub-kubeconfig", "hub-kubeconfig-secret"
 MERGE = {"Content-Type": "application/merge-patch+json"}
 APPLY = {"Content-Type": "application/apply-patch+yaml"}
 CLUSTERS = "/apis/cluster.open-cluster-management.io/v1/managedclusters"
-PATIENCE = 120  # seconds
+PATIENCE = 300  # seconds
 
 
 @dataclass

@@ -21,7 +21,7 @@ class Rotated(Story):
     """One of several agents in this process; its kept files are looked at between its runs."""
 
     async def said(self, words: str) -> None:
-        for _ in range(600):
+        for _ in range(2_400):
             if any(words in line.getMessage() for line in self._caplog.records if line.name.endswith(f".{self.name}")):
                 return
             await asyncio.sleep(0.05)
@@ -115,7 +115,7 @@ def test_agents_renew_through_the_rotation_of_both_cas_and_a_restore_in_its_mids
 
 
 @needs_program
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1_800)
 @pytest.mark.contract("D22", "D26", "D29", "D9")
 def test_an_agent_that_is_not_ours_renews_through_both_rotations_and_takes_the_new_bundle_by_a_manifest(
     start_hub: StartHub, tmp_path: Path

@@ -314,7 +314,7 @@ def watching(api: Api, until: int) -> list[dict[str, object]]:
         informer = Informer(api, "/things", {}, changed, LOG, chance())
         task = asyncio.create_task(informer.run())
         while len(states) < until:
-            await asyncio.wait_for(changed.wait(), 20)
+            await asyncio.wait_for(changed.wait(), 120)
             changed.clear()
             states.append({name: doc["metadata"]["resourceVersion"] for name, doc in informer.objects.items()})
         task.cancel()

@@ -24,7 +24,7 @@ ARGUMENTS = [
     "--no-first-run",
 ]
 
-PATIENCE = 20_000  # milliseconds: the machine runs a hub, perhaps its worker, and a browser at once
+PATIENCE = 60_000  # milliseconds: the machine runs a hub, perhaps its worker, and a browser at once
 expect.set_options(timeout=PATIENCE)
 
 

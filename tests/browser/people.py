@@ -19,7 +19,7 @@ VIEWER, VIEWERS_PASSWORD = "vera", "looking-is-not-deciding"
 # To whom tests give rights; hers only look like vera's before they do.
 GRANTEE = "gita"
 TOKENS = ("web-eu", "stores", "policies", "to-revoke")
-SHARED_SECONDS = 200  # sooner than some pages ask a person to sign in again
+SHARED_SECONDS = 100  # a test may go on for as long again before some pages ask a person to sign in again
 _sessions: dict[tuple[str, str], tuple[float, list[SetCookieParam]]] = {}
 
 
@@ -27,7 +27,7 @@ def session(url: str, name: str, password: str) -> list[SetCookieParam]:
     """Cookies of somebody who is signed in; many tests share a session, so nobody may end it."""
     opened, cookies = _sessions.get((url, name), (0.0, []))
     if time.monotonic() - opened > SHARED_SECONDS or not cookies:
-        with httpx.Client(base_url=url, trust_env=False) as client:
+        with httpx.Client(base_url=url, trust_env=False, timeout=60) as client:
             client.get("/login/")
             token = client.cookies["ocmconsole_csrf"]
             client.post("/login/", data={"login": name, "password": password, "csrfmiddlewaretoken": token})

@@ -147,7 +147,7 @@ def test_many_are_changed_in_the_background_while_the_page_follows(console: Cons
     page.get_by_label("Type how many clusters it concerns").fill("25")
     page.get_by_role("button", name="Add a label: 25 clusters").click()
     expect(page).to_have_url(re.compile("/bulk/[0-9a-f-]+/$"))
-    expect(page.get_by_role("heading", name="25 of 25 clusters labelled")).to_be_visible(timeout=30_000)
+    expect(page.get_by_role("heading", name="25 of 25 clusters labelled")).to_be_visible(timeout=120_000)
     expect(page.get_by_role("button", name="Stop")).to_have_count(0)
     assert {fleet.cluster(name)["metadata"]["labels"]["team"] for name in names} == {"shop"}
     with page.expect_download() as download:

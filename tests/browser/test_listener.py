@@ -12,7 +12,7 @@ from tests.hub import Hub
 
 @pytest.fixture
 def stranger(hub: Hub) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=hub.console_url, trust_env=False) as client:
+    with httpx.Client(base_url=hub.console_url, trust_env=False, timeout=60) as client:
         yield client
 
 

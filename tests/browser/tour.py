@@ -19,7 +19,7 @@ from tests.hub import Hub
 PASSWORD = "a-tour-of-the-hub"
 FIRST = ("demo", "--clusters", "30", "--password", PASSWORD)
 ADMIN, STRANGER = "admin", ""
-MOST_WAIT = 180  # seconds: time in which the hub did not serve, as before its start, is no silence of a cluster
+MOST_WAIT = 400  # seconds: time in which the hub did not serve, as before its start, is no silence of a cluster
 
 # What nobody of the demonstration has done yet.
 EVENTS = """

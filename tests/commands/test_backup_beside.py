@@ -90,7 +90,7 @@ def test_a_worker_and_a_beat_hold_their_home_and_do_not_start_during_a_restore(h
     with files.usage_lock(home) as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         for command in (["worker", "--pool=threads", "--without-mingle", "--without-gossip"], ["beat"]):
-            done = preloaded.run([*celery, *command], cwd=ROOT, env=environment, timeout=60)
+            done = preloaded.run([*celery, *command], cwd=ROOT, env=environment, timeout=400)
             assert done.returncode == 1, done.stderr
             assert f"a restore into {home} is under way: start the hub when it has ended" in done.stderr
             assert "Traceback" not in done.stderr

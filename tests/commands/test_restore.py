@@ -26,7 +26,7 @@ from tests.conftest import StartHub
 from tests.hub import ROOT, Hub
 from tests.selection import FULL
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900 if FULL else 400), pytest.mark.contract("D22", "D28")]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_200), pytest.mark.contract("D22", "D28")]
 KILLS = 10 if FULL else 2
 SEED = 20_261_124
 

@@ -72,7 +72,7 @@ def test_the_command_serves_a_hub_that_clusters_join(installed: Hub) -> None:
 
 
 def test_pages_have_their_assets_and_name_the_command_as_it_is_installed(installed: Hub) -> None:
-    with httpx.Client(base_url=installed.console_url, follow_redirects=True) as browser:
+    with httpx.Client(base_url=installed.console_url, follow_redirects=True, timeout=60) as browser:
         page = browser.get("/")
         token = re.findall(r'name="csrfmiddlewaretoken" value="(.+?)"', page.text)[0]
         form = {"login": "admin", "password": installed.admin_password, "csrfmiddlewaretoken": token}

@@ -128,7 +128,7 @@ class Cluster:
         }
 
     def openssl(self, *arguments: str) -> str:
-        done = subprocess.run(["openssl", *arguments], capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(["openssl", *arguments], capture_output=True, text=True, timeout=100, check=False)
         assert done.returncode == 0, f"openssl {' '.join(arguments)}:\n{done.stderr}"
         return done.stdout
 
@@ -155,7 +155,7 @@ class Cluster:
     def https(self) -> httpx.Client:
         context = ssl.create_default_context(cafile=str(self.admin.hub.ca))
         context.load_cert_chain(self.collect_certificate(), self.key)
-        return httpx.Client(base_url=self.admin.hub.api_url, verify=context, timeout=30, trust_env=False)
+        return httpx.Client(base_url=self.admin.hub.api_url, verify=context, timeout=100, trust_env=False)
 
     def renew_lease(self) -> Doc:
         """A heartbeat; again when the hub, which renews the lease of a cluster that it lets in, was faster."""

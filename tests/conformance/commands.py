@@ -20,7 +20,7 @@ from tests.server import Server
 
 Doc = dict[str, Any]
 T = TypeVar("T")
-PATIENCE = 30
+PATIENCE = 120
 
 
 @dataclass(frozen=True)

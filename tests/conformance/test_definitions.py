@@ -28,7 +28,7 @@ def test_definitions_are_listed_and_established(admin: Kubectl) -> None:
     assert heading.split() == ["NAME", "CREATED", "AT"]
     assert CLUSTERS in [row.split()[0] for row in rows]
     assert (
-        admin("wait", "--for=condition=Established", f"crd/{CLUSTERS}", "--timeout=5s")
+        admin("wait", "--for=condition=Established", f"crd/{CLUSTERS}", "--timeout=60s")
         .strip()
         .endswith("condition met")
     )

@@ -25,7 +25,7 @@ def test_delete_waits_for_the_last_finalizer(admin: Kubectl, present: Present) -
         assert admin("get", "mcl", name, "-o", "jsonpath={.metadata.deletionTimestamp}")
         assert deleting.poll() is None
         let_go(admin, name)
-        assert deleting.wait(timeout=5) == 0
+        assert deleting.wait(timeout=120) == 0
 
 
 @pytest.mark.contract("W18")
@@ -62,7 +62,7 @@ def test_delete_by_label_takes_the_matching_ones_only(admin: Kubectl, present: P
 @pytest.mark.parametrize("cascade", ["background", "foreground", "orphan"])
 def test_delete_returns_whatever_is_to_become_of_dependents(admin: Kubectl, present: Present, cascade: str) -> None:
     name = present()
-    admin("delete", "mcl", name, f"--cascade={cascade}", "--timeout=20s")
+    admin("delete", "mcl", name, f"--cascade={cascade}", "--timeout=120s")
     assert admin("get", "mcl", name, "--ignore-not-found") == ""
 
 
@@ -70,7 +70,7 @@ def test_delete_returns_whatever_is_to_become_of_dependents(admin: Kubectl, pres
 def test_namespace_goes_with_what_is_in_it(admin: Kubectl, name: str) -> None:
     admin("create", "namespace", name)
     admin("create", "configmap", "inside", "-n", name)
-    assert admin("delete", "namespace", name, "--timeout=30s") == f'namespace "{name}" deleted\n'
+    assert admin("delete", "namespace", name, "--timeout=120s") == f'namespace "{name}" deleted\n'
     assert admin("get", "configmaps", "-n", name, "-o", "name") == ""
 
 
@@ -78,7 +78,7 @@ def test_namespace_goes_with_what_is_in_it(admin: Kubectl, name: str) -> None:
 def test_deleted_cluster_leaves_its_namespace_and_takes_its_rights(cluster: Cluster) -> None:
     agent = cluster.join().agent
     cluster.renew_lease()
-    cluster.admin("delete", "managedcluster", cluster.name, "--timeout=30s")
+    cluster.admin("delete", "managedcluster", cluster.name, "--timeout=120s")
     assert cluster.admin("get", "namespace", cluster.name, "-o", "name") == f"namespace/{cluster.name}\n"
     role = f"open-cluster-management:managedcluster:{cluster.name}"
     assert "not found" in cluster.admin.refuses("get", "clusterrole", role)

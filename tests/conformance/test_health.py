@@ -16,7 +16,7 @@ def test_available_and_its_taint_follow_what_the_agent_reports(cluster: Cluster)
     cluster.join()
     assert eventually(cluster.taints) == [UNREACHABLE]
     cluster.report("True")
-    cluster.admin("wait", f"mcl/{cluster.name}", f"--for=condition={AVAILABLE}", "--timeout=30s")
+    cluster.admin("wait", f"mcl/{cluster.name}", f"--for=condition={AVAILABLE}", "--timeout=120s")
     eventually(lambda: cluster.taints() == [])
     cluster.report("False", "ManagedClusterKubeAPIServerUnavailable")
     eventually(lambda: cluster.taints() == [UNAVAILABLE])
@@ -31,7 +31,7 @@ def test_silent_cluster_is_unknown_after_five_lease_durations_until_it_speaks_ag
     eventually(lambda: cluster.taints() == [])
     _lasts(cluster, 1)
 
-    cluster.admin("wait", f"mcl/{cluster.name}", f"--for=condition={AVAILABLE}=Unknown", "--timeout=30s")
+    cluster.admin("wait", f"mcl/{cluster.name}", f"--for=condition={AVAILABLE}=Unknown", "--timeout=120s")
 
     eventually(lambda: cluster.taints() == [UNREACHABLE])
     (said,) = (

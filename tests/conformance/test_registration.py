@@ -21,7 +21,7 @@ def test_cluster_registers_with_openssl_and_kubectl(cluster: Cluster) -> None:
     assert cluster.ask_for_certificate() == f"certificatesigningrequest.certificates.k8s.io/{request} created\n"
     assert cluster.approve() == f"certificatesigningrequest.certificates.k8s.io/{request} approved\n"
     assert cluster.accept() == f"{MANAGED}/{name} patched\n"
-    cluster.admin("wait", f"mcl/{name}", f"--for=condition={ACCEPTED}", "--timeout=30s")
+    cluster.admin("wait", f"mcl/{name}", f"--for=condition={ACCEPTED}", "--timeout=120s")
 
     (row,) = eventually(lambda: cluster.agent.rows("managedcluster", name))
     assert row[:3] == [name, "true", f"https://{name}.example.com:6443"]
@@ -91,7 +91,7 @@ def test_cluster_that_is_turned_away_again_keeps_only_sight_of_itself(cluster: C
     agent = cluster.join().agent
     cluster.renew_lease()
     cluster.accept("false")
-    cluster.admin("wait", f"mcl/{cluster.name}", f"--for=condition={ACCEPTED}=False", "--timeout=30s")
+    cluster.admin("wait", f"mcl/{cluster.name}", f"--for=condition={ACCEPTED}=False", "--timeout=120s")
     eventually(lambda: "Forbidden" in _complaint(cluster))
     assert agent("get", "mcl", cluster.name, "-o", "name") == f"{MANAGED}/{cluster.name}\n"
     cluster.accept()

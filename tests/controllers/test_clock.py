@@ -28,7 +28,7 @@ from tests import requests
 
 pytestmark = pytest.mark.django_db
 
-PATIENCE = 20.0  # seconds, for what takes two unless the test fails
+PATIENCE = 60.0  # seconds, for what takes two unless the test fails
 
 
 def tick(name: str) -> None:

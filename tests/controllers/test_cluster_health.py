@@ -231,19 +231,19 @@ def test_a_hub_in_which_nobody_can_write_does_not_serve(settings: Any) -> None:
         with closing(connection), write_queue.turn(), transaction.atomic(durable=True):
             Revision.take(0)
             held.set()
-            over.wait(10)
+            over.wait(60)
 
     served((-900, -20))
     with ThreadPoolExecutor(1) as pool:
         writing = pool.submit(write_for_long)
-        assert held.wait(10)
+        assert held.wait(60)
         settings.OCMCONSOLE_DATABASE_LOCK_TIMEOUT = timedelta(milliseconds=50)
         if connection.vendor == "postgresql":
             plain_sql.run("SET lock_timeout = '50ms'")
         presence.note()
         assert not uptime.is_serving(timezone.now())
         over.set()
-        writing.result(10)
+        writing.result(60)
     presence.note()
     assert uptime.is_serving(timezone.now())
     assert len(uptime.serving_gaps(timezone.now())) == 2

@@ -29,7 +29,7 @@ from tests import factories as make
 from tests import requests
 
 WORKERS = 3
-PATIENCE = 10.0  # for what happens at once unless the test fails
+PATIENCE = 60.0  # for what happens at once unless the test fails
 pytestmark = pytest.mark.django_db(transaction=True)
 
 

@@ -21,7 +21,7 @@ from tests import factories as make
 from tests.actors import ROOT
 
 pytestmark = pytest.mark.django_db(transaction=True)
-PATIENCE = 10.0  # for what happens at once unless the test fails
+PATIENCE = 60.0  # for what happens at once unless the test fails
 LOCK = """
 import fcntl, sys, time
 file = open(sys.argv[1], "w")

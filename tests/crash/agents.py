@@ -27,7 +27,7 @@ REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/{}/leases/managed-cluster-lease"
 MERGE = {"Content-Type": "application/merge-patch+json"}
 RENEWALS = 6
-PATIENCE = 100.0
+PATIENCE = 300.0
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import StartHub
 from tests.hub import Hub
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
+pytestmark = [pytest.mark.timeout(1_200), pytest.mark.slow]
 
 KEEPER = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 

@@ -27,11 +27,12 @@ from tests.crash.agents import Caller, Ledger
 from tests.hub import ROOT, Hub
 from tests.selection import FULL
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(1_200)
 
 SEEDS = [20_260_501 + number for number in range(int(os.environ.get("CRASH_SEEDS", "1")))]
 FEWEST_KILLS, MOST_KILLS = 6, 12 if FULL else 6
-SETTLED_SECONDS = 90
+SETTLED_SECONDS = 300
+LOCK_TIMEOUT = "60s"  # a write that waits for one without a processor is answered too
 # The sweeps of the clock put work into an empty queue.
 AT_REST_SECONDS = 3
 
@@ -53,13 +54,13 @@ def seed(request: pytest.FixtureRequest) -> int:
 @pytest.fixture(scope="module")
 def alone(seed: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ended]:
     """One process on SQLite, that nobody kills."""
-    with hubs.serve(tmp_path_factory.mktemp("alone")) as hub:
+    with hubs.serve(tmp_path_factory.mktemp("alone"), DATABASE_LOCK_TIMEOUT=LOCK_TIMEOUT) as hub:
         yield _play(seed, [hub], kill=False)
 
 
 @pytest.fixture(scope="module")
 def killed(seed: int, start_hub: StartHub) -> Iterator[Ended]:
-    with start_hub() as hub, ExitStack() as stack:
+    with start_hub(DATABASE_LOCK_TIMEOUT=LOCK_TIMEOUT) as hub, ExitStack() as stack:
         members = [hub]
         if "worker" in hub.commands:
             members.append(stack.enter_context(_twin(hub)))

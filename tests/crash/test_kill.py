@@ -30,7 +30,7 @@ from tests.crash.agents import CLUSTERS, LEASE, RENEWALS, REQUESTS, Agent, Calle
 from tests.hub import Hub
 from tests.serving import leases
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(1_200)
 
 SEED = 20_260_501
 AGENTS = 20 if selection.FULL or "TEST_DATABASE_URL" not in os.environ else 12
@@ -44,7 +44,8 @@ VICTIMS: dict[str, list[tuple[str, ...]]] = {
 }
 ROUNDS = 3 if selection.FULL else 1  # of all of these
 WRITES = AGENTS * (4 + RENEWALS)
-SETTLED_SECONDS = 90
+SETTLED_SECONDS = 300
+LOCK_TIMEOUT = "60s"  # of a machine that may leave a writer without a processor for long
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 ROLE = "open-cluster-management:managedcluster:{}"
 
@@ -73,13 +74,13 @@ class Site:
 def _served(start_hub: StartHub, home: Path) -> Iterator[Site]:
     """On PostgreSQL with a database, that keeps what it has acknowledged, and a Redis of its own."""
     if "TEST_DATABASE_URL" not in os.environ:
-        with start_hub() as hub:
+        with start_hub(DATABASE_LOCK_TIMEOUT=LOCK_TIMEOUT) as hub:
             yield Site(hub, {})
         return
     with (
         servers.postgres_program(durable=True) as (url, postgres),
         servers.redis_program() as (redis_url, redis),
-        hubs.serve(home, database_url=url, redis_url=f"{redis_url}/0") as hub,
+        hubs.serve(home, database_url=url, redis_url=f"{redis_url}/0", DATABASE_LOCK_TIMEOUT=LOCK_TIMEOUT) as hub,
     ):
         yield Site(hub, {"postgres": postgres, "redis": redis})
 

@@ -20,11 +20,11 @@ from tests.conftest import StartHub, missing
 from tests.crash.agents import CLUSTERS, MERGE
 from tests.hub import Hub
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.contract("D21", "D22", "D28")]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_200), pytest.mark.contract("D21", "D22", "D28")]
 
 LAST = "the-last-that-was-copied"
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 200
 CHECKED = "from django.core.management import call_command as run; run('check_wire'); run('audit', 'verify')"
 
 
@@ -157,7 +157,7 @@ def until(seen: Callable[[], bool]) -> bool:
 
 
 def refused(hub: Hub, *arguments: str) -> str:
-    done = preloaded.run([*hub.program, *arguments], cwd=hub.folder, env=dict(hub.environment), timeout=100)
+    done = preloaded.run([*hub.program, *arguments], cwd=hub.folder, env=dict(hub.environment), timeout=400)
     assert done.returncode != 0
     assert "Traceback" not in done.stderr, done.stderr
     return done.stderr

@@ -100,7 +100,9 @@ def hub(tmp_path: Path) -> Iterator[Running]:
 def ready(socket: Path, query: str = "") -> str:
     if not socket.exists():
         raise OSError(f"{socket} is not there")
-    with httpx.Client(transport=httpx.HTTPTransport(uds=str(socket)), base_url="http://hub.example.com") as client:
+    with httpx.Client(
+        transport=httpx.HTTPTransport(uds=str(socket)), base_url="http://hub.example.com", timeout=60
+    ) as client:
         return client.get(f"/readyz{query}").raise_for_status().text
 
 
@@ -155,7 +157,8 @@ def assert_proxy_of_compose_answers(hub: Running) -> None:
         conf = conf.replace(there, here)
     with nginx.running(binary, hub.home, f"user root;\n{conf}" if os.geteuid() == 0 else conf, ports[0]):
         for port, path in ((ports[0], "/livez"), (ports[1], "/login/")):
-            found = httpx.get(f"https://127.0.0.1:{port}{path}", headers={"Host": "hub.example.com:8443"}, verify=False)  # noqa: S501 - the certificate is for another name
+            url, named = f"https://127.0.0.1:{port}{path}", {"Host": "hub.example.com:8443"}
+            found = httpx.get(url, headers=named, verify=False, timeout=60)  # noqa: S501 - the certificate is for another name
             assert found.status_code == 200, found.text
         for port in ports[2:]:
             nobody = httpx.get(f"https://127.0.0.1:{port}/metrics", verify=False)  # noqa: S501 - as above

@@ -60,7 +60,7 @@ def records(hub: Hub) -> list[scene.Record]:
 
 def settled(hub: Hub, *clusters: Waiting) -> list[scene.Record]:
     """When nothing about the clusters is left to do and each has what it asked for."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     names = {name for waiting in clusters for name in (waiting.name, waiting.request)}
     while True:
         with hub.reading() as query:

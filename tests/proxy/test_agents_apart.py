@@ -20,7 +20,7 @@ from tests.hub import Hub
 from tests.proxy.conftest import CLUSTERS, Site, behind_nginx
 from tests.serving import leases
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_200)]
 
 SERVED = re.compile(r'ocmconsole_requests_total\{code="200",listener="(\w+)",method="(\w+)"\} ([0-9.]+)')
 
@@ -40,7 +40,7 @@ class Apart:
     def agent(self, name: str) -> httpx.Client:
         context = self.fleet.join(name).client._transport._pool._ssl_context  # type: ignore[attr-defined]
         headers = {"User-Agent": leases.AGENT, "Accept": leases.JSON}
-        return httpx.Client(base_url=self.site.url, verify=context, headers=headers, trust_env=False, timeout=30)
+        return httpx.Client(base_url=self.site.url, verify=context, headers=headers, trust_env=False, timeout=100)
 
 
 def _served(hub: Hub) -> Counter[str]:
@@ -79,7 +79,7 @@ def test_heartbeats_and_watches_reach_the_agents_server_and_nothing_else(apart: 
         for _ in range(5):
             renew(agent, "ap-one").raise_for_status()
             admin.get(CLUSTERS).raise_for_status()
-            httpx.get(f"{apart.site.console_url}/login/", verify=tls, trust_env=False).raise_for_status()
+            httpx.get(f"{apart.site.console_url}/login/", verify=tls, trust_env=False, timeout=60).raise_for_status()
         revision = admin.get(CLUSTERS).json()["metadata"]["resourceVersion"]
         seen = {"watch": "true", "fieldSelector": "metadata.name=ap-one", "resourceVersion": revision}
         with agent.stream("GET", CLUSTERS, params=seen) as stream:

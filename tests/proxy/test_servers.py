@@ -83,7 +83,8 @@ def test_an_agent_renews_its_lease_over_http_2_until_its_right_ends(site: Site, 
     path = leases.PATH.format(name)
     with Fleet(site.hub) as fleet:
         context = fleet.join(name).client._transport._pool._ssl_context  # type: ignore[attr-defined]
-        with httpx.Client(base_url=site.url, verify=context, http2=True, headers=headers, trust_env=False) as agent:
+        shown = {"verify": context, "headers": headers}
+        with httpx.Client(base_url=site.url, http2=True, trust_env=False, timeout=60, **shown) as agent:
 
             def renew() -> httpx.Response:
                 lease = agent.get(path).json()

@@ -68,7 +68,7 @@ def test_many_writers_and_two_senders_give_each_receiver_every_entry_once_and_in
         for thread in writers:
             thread.join()
         newest = AuditEvent.objects.order_by("-pk").values_list("pk", flat=True)[0]
-        for _ in range(500):
+        for _ in range(6_000):
             if OutboundPosition.objects.filter(entry=newest, busy_until=None).count() == 2:
                 break
             threading.Event().wait(0.02)

@@ -113,7 +113,7 @@ def ask(site: Site, pair: bytes, directory: Path) -> httpx.Response:
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     (directory / "client.pem").write_bytes(pair)
     context.load_cert_chain(directory / "client.pem")
-    with httpx.Client(verify=context, trust_env=False, timeout=20) as client:
+    with httpx.Client(verify=context, trust_env=False, timeout=60) as client:
         return client.get(site.url("/version", scheme="https"))
 
 

@@ -47,7 +47,7 @@ def flood(client: httpx.Client, path: str) -> httpx.Response:
 
 def recorded(hub: hubs.Hub, limit: str) -> list[tuple[str, str]]:
     """Who met a limit, once the server wrote it down."""
-    for _ in range(200):
+    for _ in range(1_200):
         with hub.reading() as read:
             found = read(f'SELECT "user", address FROM kubeapi_heldback WHERE "limit" = \'{limit}\'')  # noqa: S608
         if found:

@@ -35,7 +35,7 @@ class Site:
         connection = socket.socket()
         if receive_buffer:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        connection.settimeout(10)
+        connection.settimeout(60)
         connection.connect(("127.0.0.1", self.port))
         return connection
 
@@ -67,12 +67,12 @@ def listening(
 
     thread = threading.Thread(target=in_thread, name="listener")
     thread.start()
-    assert ready.wait(10)
+    assert ready.wait(60)
     try:
         yield sites[0]
     finally:
         sites[0].listener.should_exit = True
-        thread.join(15)
+        thread.join(60)
         assert not thread.is_alive()
 
 

@@ -31,7 +31,7 @@ class Feed:
     loop: asyncio.AbstractEventLoop | None = None
 
     def put(self, chunk: bytes | None) -> None:
-        assert self.opened.wait(5)
+        assert self.opened.wait(60)
         assert self.loop is not None
         self.loop.call_soon_threadsafe(self.queue.put_nowait, chunk)
 
@@ -114,7 +114,7 @@ def slow(request: HttpRequest) -> HttpResponse:
 def held(request: HttpRequest, name: str) -> HttpResponse:
     """Answers once the test lets it go."""
     feeds[name].opened.set()
-    feeds[name].closed.wait(10)
+    feeds[name].closed.wait(60)
     return HttpResponse("done")
 
 

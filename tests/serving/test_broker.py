@@ -22,7 +22,7 @@ def test_a_poke_that_was_taken_is_kept_nowhere_and_put_back_by_nobody() -> None:
         queue, taken = Queue("pokes"), list[str]()
         broker.Producer().publish("poke", routing_key=queue.name, declare=[queue])
         with broker.Consumer(queue, callbacks=[lambda body, _: taken.append(body)]):
-            broker.drain_events(timeout=10)
+            broker.drain_events(timeout=60)
         keys = stack.enter_context(redis.Redis.from_url(url))
         assert taken == ["poke"]  # without an acknowledgement
         assert not keys.exists("unacked", "unacked_index")

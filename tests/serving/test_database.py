@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def client() -> Iterator[httpx.Client]:
-    with httpx.Client(timeout=10, trust_env=False) as client:
+    with httpx.Client(timeout=60, trust_env=False) as client:
         yield client
 
 

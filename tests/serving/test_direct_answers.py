@@ -77,7 +77,7 @@ class HeldLeases:
         return [None for _ in asked]
 
     def _answers(self, said: list[bytes]) -> list[bytes | None]:
-        assert self.gate.wait(10)
+        assert self.gate.wait(60)
         return [None if self.is_ordinary else NAMED % each for each in said]
 
 
@@ -101,7 +101,7 @@ def served(request: pytest.FixtureRequest, settings: Any, monkeypatch: pytest.Mo
     leases = HeldLeases()
     path = lease_path.LeasePath(leases)  # type: ignore[arg-type] # answers no watch
     application = RequestThreads("api", django_handler(), threads=1, judge=lambda _: True, leases=path)
-    ending = serving.GracefulStop(seconds=20, is_proxy=lambda address: address == "127.0.0.1")
+    ending = serving.GracefulStop(seconds=60, is_proxy=lambda address: address == "127.0.0.1")
     leases.gate.set()
     with listening(application, loop=request.param, ending=ending) as site:
         with site.connect() as connection:

@@ -20,7 +20,7 @@ from tests.fleet import Fleet
 from tests.serving.lease_corpus import ENDS, assert_alike
 from tests.serving.leases import AGENT, AGENTS, JSON, ORDINARY, PATH, PROTOBUF, Agent, Scene, moment, protobuf
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1_200)]
 
 BURST = 40  # requests of one identity at once
 

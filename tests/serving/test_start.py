@@ -35,7 +35,7 @@ def test_a_hub_that_starts_again_imports_only_what_it_needs_to_be_ready(start_hu
         assert not early
         with again.client() as anybody:
             anybody.get("/version").raise_for_status()
-        httpx.get(f"{again.console_url}/login/", follow_redirects=True).raise_for_status()
+        httpx.get(f"{again.console_url}/login/", follow_redirects=True, timeout=60).raise_for_status()
         after = imported(again.log("server"))
         assert after >= PAGES | API
         if is_sqlite:  # redis-py imports it where it is installed

@@ -93,7 +93,9 @@ class Clusteradm:
     def _join(self, token: str, server: str, name: str) -> Iterator[str]:
         """What it asks of the hub before it installs an agent (C4, W26)."""
         authorization = {"Authorization": f"Bearer {token}", "User-Agent": USER_AGENT}
-        with httpx.Client(base_url=server, verify=self.hub.tls(), headers=authorization, trust_env=False) as client:
+        with httpx.Client(
+            base_url=server, verify=self.hub.tls(), headers=authorization, trust_env=False, timeout=60
+        ) as client:
             info = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
             assert "certificate-authority-data" in _doc(client.get(info, headers=TYPED_ANSWER))["data"]["kubeconfig"]
             _doc(client.get("/version", headers=JSON_ANSWER))

@@ -41,7 +41,7 @@ def test_an_admin_lets_a_cluster_in_by_accepting_it(desk: Desk, name: str) -> No
     desk.fleet.ask(name)
     assert "status" not in desk.kubectl.read("managedcluster", name)
     desk.kubectl("patch", "managedcluster", name, "--type=merge", "-p", ACCEPT)
-    desk.kubectl("wait", f"managedcluster/{name}", "--for=condition=HubAcceptedManagedCluster", "--timeout=30s")
+    desk.kubectl("wait", f"managedcluster/{name}", "--for=condition=HubAcceptedManagedCluster", "--timeout=120s")
 
 
 @pytest.mark.contract("S7", "S32")
@@ -125,7 +125,7 @@ def test_the_agent_may_reach_certain_kinds_in_its_namespace_only(accepted: Agent
 @pytest.mark.contract("S13", "S38")
 def test_the_agent_says_that_it_joined(desk: Desk, accepted: Agent) -> None:
     accepted.report()
-    desk.kubectl("wait", "managedcluster/accepted", "--for=condition=ManagedClusterJoined", "--timeout=5s")
+    desk.kubectl("wait", "managedcluster/accepted", "--for=condition=ManagedClusterJoined", "--timeout=120s")
 
 
 @pytest.mark.contract("S14", "S39")

@@ -36,7 +36,7 @@ def test_a_cluster_is_unregistered_by_no_longer_accepting_it(desk: Desk, name: s
     desk.kubectl("patch", "managedcluster", name, "--type=merge", "-p", REJECT)
     eventually(lambda: not may(agent, lease_of(name)))
     denied = "--for=condition=HubAcceptedManagedCluster=False"
-    desk.kubectl("wait", f"managedcluster/{name}", denied, "--timeout=30s")
+    desk.kubectl("wait", f"managedcluster/{name}", denied, "--timeout=120s")
     assert rights(desk, name) == []
     assert may(agent, f"{CLUSTERS}/{name}")  # it may learn that it was sent away
     desk.kubectl("get", "namespace", name)

@@ -209,7 +209,7 @@ def test_a_certificate_alone_does_not_register_a_cluster(desk: Desk, name: str) 
     assert not may_read_itself(agent)
     assert "status" not in desk.kubectl.read("managedcluster", name)
     accept(desk, agent)
-    desk.kubectl("wait", f"managedcluster/{name}", "--for=condition=HubAcceptedManagedCluster", "--timeout=30s")
+    desk.kubectl("wait", f"managedcluster/{name}", "--for=condition=HubAcceptedManagedCluster", "--timeout=120s")
     eventually(lambda: may_read_itself(agent))
 
 

@@ -68,7 +68,7 @@ def walk(start_hub: StartHub, kubectls: dict[str, Path]) -> Iterator[Desk]:
 
 def printed(desk: Desk, wanted: str) -> str:
     """What is printed once counts have followed, or after some seconds."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while (shown := desk.clusteradm("get clustersets")) != wanted and time.monotonic() < deadline:
         time.sleep(0.2)
     return shown
@@ -141,7 +141,7 @@ def test_in_the_end_a_set_of_one_cluster_is_bound_to_a_workspace(walk: Desk, bou
     mine = "cluster.open-cluster-management.io/clusterset=example-clusterset"
     assert walk.kubectl("get", "managedclusters", "-l", mine, "-o", "name").endswith("/managed1\n")
     ready = ("managedclustersetbinding/example-clusterset", "-n", "default", "--for=condition=Bound")
-    walk.kubectl("wait", *ready, "--timeout=10s")
+    walk.kubectl("wait", *ready, "--timeout=120s")
 
 
 # ------------------------------------------------------------------------------------------------------------- the blocks
@@ -193,7 +193,7 @@ def test_the_documents_binding_may_be_applied_with_the_status_that_it_shows(walk
     block = blocks.text("managedclustersetbinding").replace("namespace: default", "namespace: workspace")
     walk.kubectl("apply", "-f", "-", stdin=block)
     ready = ("managedclustersetbinding/example-clusterset", "-n", "workspace", "--for=condition=Bound")
-    walk.kubectl("wait", *ready, "--timeout=10s")
+    walk.kubectl("wait", *ready, "--timeout=120s")
     walk.kubectl("delete", "managedclustersetbinding", "example-clusterset", "-n", "workspace")
 
 
@@ -233,7 +233,7 @@ def test_sets_and_namespaces_are_bound_many_to_many(walk: Desk, bound: str) -> N
     bindings = walk.kubectl("get", "managedclustersetbindings", "-n", "one", "-o", "jsonpath={.items[*].metadata.name}")
     assert bindings == "example-clusterset global"
     for namespace in ("one", "two"):
-        walk.kubectl("wait", "mclsetbinding", "--all", "-n", namespace, "--for=condition=Bound", "--timeout=10s")
+        walk.kubectl("wait", "mclsetbinding", "--all", "-n", namespace, "--for=condition=Bound", "--timeout=120s")
     assert (
         walk.clusteradm("clusterset unbind global --namespace one") == "Clusterset global is unbind from namespace one"
     )

@@ -51,7 +51,7 @@ def test_older_versions_are_served_on_and_warn_their_users(desk: Desk, name: str
         "-n",
         name,
         "--for=condition=Bound",
-        "--timeout=10s",
+        "--timeout=120s",
     )
 
 

@@ -62,7 +62,7 @@ class Follower:
                 transport=httpx.HTTPTransport(
                     verify=hub.tls(pair), socket_options=SMALL_BUFFER if interest.stall else None, retries=0
                 ),
-                timeout=30,
+                timeout=100,
             )
             for hub in servers
         ]

@@ -36,7 +36,7 @@ def relabel(admin: httpx.Client, name: str, version: str, **labels: str | None) 
 
 
 def watched(admin: httpx.Client, version: str, suite: str, accept: str = PLAIN) -> Iterator[Doc]:
-    return events(admin, sets(version), accept=accept, labelSelector=f"suite={suite}", timeoutSeconds="20", **INITIAL)
+    return events(admin, sets(version), accept=accept, labelSelector=f"suite={suite}", timeoutSeconds="60", **INITIAL)
 
 
 def until(stream: Iterator[Doc], kind: str) -> list[Doc]:

@@ -88,7 +88,7 @@ def test_a_watch_may_ask_for_initial_events(sets: Api, name: str) -> None:
     eventually(lambda: sets.get(name=name).to_dict().get("status", {}).get("conditions"))  # the hub's own write is over
     stream = sets.watch(
         label_selector=f"suite={name}",
-        timeout=5,
+        timeout=60,
         allow_watch_bookmarks=True,
         send_initial_events=True,
         resource_version_match="NotOlderThan",

@@ -34,7 +34,7 @@ from tests.conformance.replay.recording import Delivery, Exchange
 from tests.hub import Hub
 from tests.unit.kubeapi.protobuf_encoder import encode
 
-PATIENCE = 40
+PATIENCE = 120
 CLUSTERS = "/apis/cluster.open-cluster-management.io/v1/managedclusters"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 TABLES = {
@@ -58,7 +58,7 @@ class Watch:
     def __init__(self, client: httpx.Client, url: str, headers: dict[str, str]) -> None:
         self.events: list[Doc] = []
         self.read = 0
-        self._stream = client.stream("GET", url, headers=headers, timeout=httpx.Timeout(30, read=None))
+        self._stream = client.stream("GET", url, headers=headers, timeout=httpx.Timeout(100, read=None))
         self.response = self._stream.__enter__()
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._thread.start()

@@ -32,7 +32,7 @@ PATCHES = {
     "apply": "application/apply-patch+yaml",
 }
 END = "k8s.io/initial-events-end"
-PATIENCE = 20
+PATIENCE = 120
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Api:
     # ---------------------------------------------------------------------------------------------------------- watches
 
     @contextmanager
-    def watch(self, path: str, *, accept: str = JSON, seconds: int = 10, **query: Any) -> Iterator[Watch]:
+    def watch(self, path: str, *, accept: str = JSON, seconds: int = 60, **query: Any) -> Iterator[Watch]:
         wanted = {"watch": "true", "timeoutSeconds": seconds, **query}
         with self.http.stream("GET", path, params=wanted, headers={"Accept": accept}) as answer:
             if answer.is_error:

@@ -44,7 +44,7 @@ def owner_of(doc: Doc, **more: object) -> Doc:
 def test_object_is_deleted_and_its_deletion_seen(admin: Api, ns: str, name: str, made: Made, sample: Sample) -> None:
     uid = made(sample)["metadata"]["uid"]
     path = sample.path(ns, name)
-    with admin.watch(sample.path(ns), fieldSelector=f"metadata.name={name}", seconds=20) as watch:
+    with admin.watch(sample.path(ns), fieldSelector=f"metadata.name={name}", seconds=60) as watch:
         before = version(watch.next()["object"])
         told = worked(admin.delete(path, {"propagationPolicy": "Background"}))
         last = watch.until("DELETED")[-1]["object"]
@@ -246,7 +246,7 @@ def test_what_nobody_owns_any_more_is_collected(admin: Api, ns: str, name: str, 
     admin.create(CONFIG_MAP.path(ns), CONFIG_MAP.doc(f"{name}-two", ownerReferences=both))
     assert one["metadata"]["ownerReferences"] == [owner_of(owner)]
     worked(admin.delete(WORK.path(ns, name), {"propagationPolicy": "Background"}))
-    eventually(lambda: gone(admin, CONFIG_MAP.path(ns, name)), seconds=5)
+    eventually(lambda: gone(admin, CONFIG_MAP.path(ns, name)))
     worked(admin.get(CONFIG_MAP.path(ns, f"{name}-two")))
 
 
