@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db.models import Max, Q
 
+from clustersets import queries as clustersets
 from clustersets.rights.set_rights import may_access
 from ocmconsole.core.rbac import rule_index
 from ocmconsole.kubeapi.models import AuditEvent
@@ -16,7 +17,7 @@ from ocmconsole.kubeapi.storage.selector_sql import EVERYTHING
 from placements.controller import snapshot
 from placements.explaining.status import Held
 from placements.kinds import PLACEMENT, PLACEMENT_DECISION
-from placements.models import HeldEvictions, Placement, PlacementDecision
+from placements.models import EvictionBrake, HeldEvictions, Placement, PlacementDecision
 from placements.scheduler.brake import still_waits
 
 if TYPE_CHECKING:
@@ -50,6 +51,22 @@ def held_for(actor: Actor, now: datetime) -> QuerySet[Any]:
     """D27: placements that the actor may list and in which evictions wait."""
     waits = Q(held__until=None) | Q(held__until__gt=now)
     return placements_for(actor).filter(waits, held__count__gt=0)
+
+
+def standing_brakes(now: datetime) -> list[EvictionBrake]:
+    """D27: brakes that hold evictions now, the first that began before the others."""
+    return [row for row in EvictionBrake.objects.filter(ended=None).order_by("begun") if still_waits(row.until, now)]
+
+
+def sets_of_brakes(actor: Actor, rows: Iterable[EvictionBrake]) -> set[str]:
+    """Names of sets that the brakes are about and the actor may see."""
+    names = {row.scope for row in rows if row.scope}
+    return set(clustersets.sets_for(actor).filter(name__in=names).values_list("name", flat=True)) if names else set()
+
+
+def scopes_of_brakes(rows: Iterable[EvictionBrake], seen: Collection[str]) -> list[str]:
+    """What each is about, in words: ``the whole hub``, ``set prod``, or ``a set`` that is not among ``seen``."""
+    return [f"set {row.scope}" if row.scope in seen else "a set" if row.scope else "the whole hub" for row in rows]
 
 
 def held_of(row: Placement, now: datetime) -> Held | None:

@@ -16,6 +16,7 @@ from django.contrib.auth.decorators import login_required
 from django.contrib.contenttypes.models import ContentType
 from django.db.models import Count, Exists, Max, Min, Q, Subquery, Sum
 from django.shortcuts import redirect, render
+from django.template.defaultfilters import pluralize
 from django.urls import reverse
 from django.utils.text import capfirst
 from django.views.decorators.http import require_GET, require_POST
@@ -52,9 +53,10 @@ if TYPE_CHECKING:
 
 STUCK = SPANS["10m"][1]
 MOST_PUT_AWAY = 20  # items in a person's preferences, so that these stay small
-MOST_COUNTED = 100  # rows of one item that are read
+MOST_READ = 100  # rows of one item; more are counted by the database
 ENDING = (ExpiryBucket.REVOKED, ExpiryBucket.EXPIRED, ExpiryBucket.WEEK)
 LONG_LEASE = Q(lease_duration_seconds__gte=LONGEST_LEASE_SECONDS, hub_accepts_client=True)
+FOR_A_PERSON = "They wait for a person."
 KEPT, LOOKED = "ocmconsole.attention", "ocmconsole.glance"
 
 
@@ -172,7 +174,7 @@ def _incidents() -> Item | None:
         "Somebody else has the CA's key."
     )
     url = f"{reverse('registration:ca')}#unknown"
-    state = f"{count} {max(row.first_seen for row in rows[:MOST_COUNTED])}"
+    state = f"{count} {max(row.first_seen for row in rows[:MOST_READ])}"
     return Item("incidents", count, "Certificates not issued here", "ban", "danger", text, "See which", url, state)
 
 
@@ -224,15 +226,30 @@ def _silent(visible: QuerySet[Any], now: datetime) -> Item | None:
 def _held(actor: Actor, now: datetime) -> Item | None:
     """D27: placements that keep silent clusters until a person decides, or time does."""
     rows = placements.held_for(actor, now)
-    found = rows.aggregate(total=Sum("held__count"), placements=Count("pk"), first=Min("held__until"))
-    if not found["total"]:
+    open_ended = Count("pk", filter=Q(held__until=None))
+    ends = {"first": Min("held__until"), "last": Max("held__until"), "open": open_ended}
+    found = rows.aggregate(total=Sum("held__count"), placements=Count("pk"), **ends)
+    total, first = found["total"], found["first"]
+    if not total:
         return None
-    where = f"in {found['placements']} placement{'' if found['placements'] == 1 else 's'}"
-    ends = f"They wait until {clock_time(found['first'], now)}." if found["first"] else "They wait for a person."
-    state = f"{found['total']} {found['first']}"
-    text = f"Most clusters fell silent at once: {found['total']} stay chosen {where}. {ends}"
+    together = first == found["last"] and not found["open"]
+    until = f"{'They' if together else 'The first'} wait until {clock_time(first, now)}." if first else FOR_A_PERSON
+    state = f"{total} {first}"
+    text = (
+        f"Most clusters of {_of_brakes(actor, now)} fell silent at once: {total:,} eviction{pluralize(total)} of"
+        f" {found['placements']:,} placement{pluralize(found['placements'])} wait{pluralize(total, 's,')}. {until}"
+    )
     url = reverse("placements:held")
-    return Item("held", found["total"], "Evictions held", "octagon-pause", "warn", text, "Decide", url, state)
+    return Item("held", total, "Evictions held", "octagon-pause", "warn", text, "Decide", url, state)
+
+
+def _of_brakes(actor: Actor, now: datetime) -> str:
+    """``the whole hub`` where a brake of it stands, else the set by the name that the actor may see, or how many."""
+    rows = placements.standing_brakes(now)
+    if any(not row.scope for row in rows):
+        return "the whole hub"
+    scopes = placements.scopes_of_brakes(rows, placements.sets_of_brakes(actor, rows))
+    return scopes[0] if len(scopes) == 1 else f"each of {len(scopes)} sets" if scopes else "the hub or of a set"
 
 
 def _credentials(visible: QuerySet[Any], now: datetime) -> Item | None:
@@ -279,14 +296,23 @@ def _removals(visible: QuerySet[Any], now: datetime) -> Item | None:
 def _leases(visible: QuerySet[Any]) -> Item | None:
     """Accepted clusters whose ``leaseDurationSeconds`` reaches the bound: their silence would be found late."""
     found = visible.filter(LONG_LEASE)
-    names = list(found.order_by("name").values_list("name", flat=True)[:MOST_COUNTED])
+    names = list(found.order_by("name").values_list("name", flat=True)[:MOST_READ])
     if not names:
         return None
+    total = len(names) if len(names) < MOST_READ else found.count()
     late = span(silence_grace(LONGEST_LEASE_SECONDS))
     text = f"{names[0]}: silence is found after {late} only, because its leaseDurationSeconds is a day or more."
     url = reverse("clusters:detail", args=[names[0]])
     return Item(
-        "leases", len(names), "Long leases", Word.SILENT.icon, "caution", text, "Open cluster", url, _digest(names)
+        "leases",
+        total,
+        "Long leases",
+        Word.SILENT.icon,
+        "caution",
+        text,
+        "Open cluster",
+        url,
+        _digest([*names, total]),
     )
 
 
@@ -303,22 +329,24 @@ def _policies(actor: Actor) -> Item | None:
 
 def _wishes(actor: Actor) -> Item | None:
     """Somebody asks for a right that the person can give."""
-    waiting = list(services.waiting_requests(actor)[:MOST_COUNTED])
+    rows = services.waiting_requests(actor)
+    waiting = list(rows[:MOST_READ])
     if not waiting:
         return None
+    total = len(waiting) if len(waiting) < MOST_READ else rows.count()
     first, url = waiting[0], reverse("access:requests")
     what = " ".join(filter(None, (first.verb, first.resource.partition(".")[0], first.name)))
     text = f"{first.user} would like to {what}."
     return Item(
         "access",
-        len(waiting),
+        total,
         "Access requested",
         "users",
         "accent",
         text,
         "Answer",
         url,
-        _digest(row.pk for row in waiting),
+        _digest([*(row.pk for row in waiting), total]),
     )
 
 

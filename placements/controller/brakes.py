@@ -14,10 +14,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.db.models import Max
+from django.db.models import Max, Q
 
 from clusters.health import silence
 from clusters.health.status import silence_grace
@@ -71,10 +73,26 @@ def fallen(since: datetime, scope: Membership | None) -> QuerySet[Any]:
 
 def silent_now(row: EvictionBrake) -> int:
     """How many clusters are silent now whose silence the brake is about."""
-    sets = _memberships([row.scope])
+    return int(_silent_of(row, _memberships([row.scope])).count())
+
+
+def held_besides(row: EvictionBrake, others: Iterable[EvictionBrake]) -> tuple[list[EvictionBrake], int]:
+    """Which other brakes are about clusters whose silence this one is about, and about how many of these."""
+    rows = [each for each in others if each.pk != row.pk]
+    if not rows:
+        return [], 0
+    sets = _memberships([row.scope, *(each.scope for each in rows)])
+    mine = _silent_of(row, sets)
+    conditions = [(each, Q(pk__in=_silent_of(each, sets).values("pk"))) for each in rows]
+    found = [(each, condition) for each, condition in conditions if mine.filter(condition).exists()]
+    count = mine.filter(reduce(or_, (condition for _, condition in found))).count() if found else 0
+    return [each for each, _ in found], count
+
+
+def _silent_of(row: EvictionBrake, sets: Mapping[str, Membership]) -> QuerySet[Any]:
     if row.scope and row.scope not in sets:
-        return 0
-    return int(fallen(row.since - SECOND, sets.get(row.scope)).count())
+        return ManagedCluster.objects.none()
+    return fallen(row.since - SECOND, sets.get(row.scope))
 
 
 # ---------------------------------------------------------------- how one begins

@@ -9,11 +9,12 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.db.models import Sum
 from django.shortcuts import redirect, render
+from django.template.defaultfilters import pluralize
 from django.urls import reverse
+from django.utils.text import get_text_list
 from django.views.decorators.http import require_http_methods
 
 from clusters.health.status import clock_time
-from clustersets import queries as clustersets
 from ocmconsole.components.links import explain_url
 from ocmconsole.components.refusals import plain
 from ocmconsole.components.whole_numbers import whole_number
@@ -21,8 +22,7 @@ from ocmconsole.kubeapi import clock, errors
 from ocmconsole.kubeapi.access.session import actor_of
 from placements import queries, services
 from placements.controller import brakes
-from placements.models import EvictionBrake
-from placements.scheduler.brake import WAIT, still_waits
+from placements.scheduler.brake import WAIT
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
     from ocmconsole.kubeapi.access.actor import Actor
+    from placements.models import EvictionBrake
 
 SHOWN = 20  # placements whose evictions wait; more are counted
 WIDTH = 900  # units of the bar
@@ -37,7 +38,7 @@ WIDTH = 900  # units of the bar
 
 @dataclass(frozen=True)
 class ShownBrake:
-    """One that stands, as the user may see it."""
+    """One that stands, as the user may see it. ``kept`` of its ``silent`` clusters are held by ``others`` too."""
 
     row: EvictionBrake
     now: datetime
@@ -45,6 +46,13 @@ class ShownBrake:
     url: str
     may_decide: bool
     silent: int
+    others: str
+    kept: int
+
+    @property
+    def leaving(self) -> int:
+        """How many silent clusters no other brake holds."""
+        return self.silent - self.kept
 
     @property
     def elapsed(self) -> int:
@@ -75,21 +83,25 @@ class ShownBrake:
 
 
 def shown_brakes(actor: Actor, now: datetime) -> list[ShownBrake]:
-    """Those that stand now; a set is named to who sees it. Three queries for each."""
-    rows = [row for row in EvictionBrake.objects.filter(ended=None).order_by("begun") if still_waits(row.until, now)]
-    names = {row.scope for row in rows if row.scope}
-    seen = set(clustersets.sets_for(actor).filter(name__in=names).values_list("name", flat=True)) if names else set()
-    return [
-        ShownBrake(
-            row,
-            now,
-            row.scope if row.scope in seen else "",
-            reverse("clustersets:set", args=[row.scope]) if row.scope in seen else "",
-            services.may_decide(actor, row.scope),
-            brakes.silent_now(row),
+    """Those that stand now; a set is named to who sees it. Three queries for each, more where several stand."""
+    rows = queries.standing_brakes(now)
+    seen = queries.sets_of_brakes(actor, rows)
+    found = []
+    for row in rows:
+        others, kept = brakes.held_besides(row, rows)
+        found.append(
+            ShownBrake(
+                row,
+                now,
+                row.scope if row.scope in seen else "",
+                reverse("clustersets:set", args=[row.scope]) if row.scope in seen else "",
+                services.may_decide(actor, row.scope),
+                brakes.silent_now(row),
+                get_text_list(queries.scopes_of_brakes(others, seen), "and"),
+                kept,
+            )
         )
-        for row in rows
-    ]
+    return found
 
 
 @login_required
@@ -118,11 +130,25 @@ def _decided(request: HttpRequest, actor: Actor) -> HttpResponse:
     pk = whole_number(text, 9) or 0
     try:
         if act == "release":
-            services.release_evictions(actor, pk)
-            messages.success(request, "The evictions are released. Clusters that are silent leave within moments.")
+            messages.success(request, _released(actor, services.release_evictions(actor, pk)))
         elif act == "hold":
             services.hold_evictions(actor, pk)
             messages.success(request, "The evictions are held until somebody releases them.")
     except errors.ApiError as error:
         messages.error(request, plain(error.message))
     return redirect("placements:held")
+
+
+def _released(actor: Actor, row: EvictionBrake) -> str:
+    """What follows, and which other brakes that stand still hold up."""
+    rows = queries.standing_brakes(clock.now())
+    others, kept = brakes.held_besides(row, rows)
+    if not kept:
+        return "The evictions are released. Clusters that are silent leave within moments."
+    leaving = brakes.silent_now(row) - kept
+    moves = f"{leaving:,} silent cluster{pluralize(leaving, ' leaves,s leave')} within moments"
+    scopes = get_text_list(queries.scopes_of_brakes(others, queries.sets_of_brakes(actor, others)), "and")
+    return (
+        f"The brake is released. {moves if leaving else 'No cluster leaves yet'}: {kept:,} that"
+        f" {pluralize(kept, 'is,are')} silent stay{pluralize(kept, 's,')}, held by the brake of {scopes}."
+    )

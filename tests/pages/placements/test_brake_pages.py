@@ -16,7 +16,7 @@ from ocmconsole.kubeapi.health import metrics
 from ocmconsole.kubeapi.models import AuditEvent
 from placements.controller.scheduling import decided_in
 from placements.kinds import BRAKE_ENDED, BRAKE_KEPT
-from placements.models import EvictionBrake, PlacementDecision
+from placements.models import EvictionBrake, HeldEvictions, Placement, PlacementDecision
 from placements.scheduler.brake import WAIT
 from tests import factories as make
 from tests.actors import grant, person, rule, signed_in
@@ -54,6 +54,12 @@ def brake() -> EvictionBrake:
     return EvictionBrake.objects.get()
 
 
+def same_as(row: EvictionBrake, scope: str) -> dict[str, Any]:
+    """Columns of a brake that began with this one, about a set."""
+    columns = ("since", "begun", "until", "silent", "late", "members")
+    return {"scope": scope} | {name: getattr(row, name) for name in columns}
+
+
 def until() -> str:
     end = brake().until
     assert end is not None
@@ -80,7 +86,52 @@ def test_list_overview_and_bell_say_that_evictions_are_held(admin: Client) -> No
     for path in ("/", "/attention/"):
         found = text(admin.get(path))
         assert "Evictions held" in found, path
-        assert f"3 stay chosen in 1 placement. They wait until {until()}." in found, path
+        said = f"Most clusters of the whole hub fell silent at once: 3 evictions of 1 placement wait. They wait until {until()}."
+        assert said in found, path
+
+
+def test_overview_names_the_set_of_the_brake_to_who_sees_it_and_counts_evictions(admin: Client) -> None:
+    EvictionBrake.objects.update(scope="web")
+    row = HeldEvictions.objects.get()
+    place("p2")
+    other = Placement.objects.get(name="p2")
+    HeldEvictions.objects.update_or_create(placement=other, defaults={"count": 3, "since": row.since, "until": None})
+    said = f"fell silent at once: 6 evictions of 2 placements wait. The first wait until {until()}."
+    assert f"Most clusters of set web {said}" in text(admin.get("/"))
+    author()
+    assert f"Most clusters of a set {said}" in text(signed_in("li").get("/"))
+    EvictionBrake.objects.create(**same_as(brake(), scope="db"))
+    assert "Most clusters of each of 2 sets fell silent at once" in text(admin.get("/"))
+
+
+def test_who_releases_one_of_two_brakes_reads_what_the_other_still_holds(admin: Client) -> None:
+    """The set's four clusters are among the hub's five."""
+    hub = brake()
+    EvictionBrake.objects.create(**same_as(hub, scope="web"))
+    page = text(admin.get("/placements/held/"))
+    assert "1 silent cluster leaves every Placement" in page
+    assert "4 stay, held by the brake of set web too." in page
+    assert "0 silent clusters leave every Placement" in page
+    assert "4 stay, held by the brake of the whole hub too." in page
+    assert "4 of the 5 that are silent stay as long as the brake of set web stands." in text(
+        admin.get(f"/placements/held/?release={hub.pk}")
+    )
+    done = text(admin.post("/placements/held/", {"brake": str(hub.pk), "act": "release"}, follow=True))
+    said = "1 silent cluster leaves within moments: 4 that are silent stay, held by the brake of set web."
+    assert f"The brake is released. {said}" in done
+    make.settle()
+    assert chosen() == KEPT
+    last = EvictionBrake.objects.get(ended=None)
+    done = text(admin.post("/placements/held/", {"brake": str(last.pk), "act": "release"}, follow=True))
+    assert "The evictions are released. Clusters that are silent leave within moments." in done
+    make.settle()
+    assert chosen() == set()
+
+
+def test_who_releases_a_brake_whose_clusters_another_holds_all_reads_that_none_leaves(admin: Client) -> None:
+    of_set = EvictionBrake.objects.create(**same_as(brake(), scope="web"))
+    done = text(admin.post("/placements/held/", {"brake": str(of_set.pk), "act": "release"}, follow=True))
+    assert "No cluster leaves yet: 4 that are silent stay, held by the brake of the whole hub." in done
 
 
 def test_why_not_the_playground_and_the_debugger_hold_them_too(admin: Client) -> None:
