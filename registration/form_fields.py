@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django import forms
+from django.conf import settings
 
 from clusters.kinds import CLUSTERSET_LABEL, GROUP
 from clustersets.kinds import DEFAULT_SET, GLOBAL_SET
@@ -18,10 +19,11 @@ if TYPE_CHECKING:
 
 
 def sets_to_join(actor: Actor) -> list[tuple[str, str]]:
-    """The sets that the person may add clusters to; without a choice the hub gives its own."""
+    """The sets that the person may add clusters to; without a choice the hub gives its own, or none (A2)."""
     names = [name for name in sets_for(actor).values_list("name", flat=True) if name not in {DEFAULT_SET, GLOBAL_SET}]
     allowed = set_rights.joinable(actor, names)
-    return [("", "The hub's default set"), *((name, name) for name in names if name in allowed)]
+    default = "The hub's default set" if settings.OCMCONSOLE_FEATURE_GATES["DefaultClusterSet"] else "No set"
+    return [("", default), *((name, name) for name in names if name in allowed)]
 
 
 class Networks(forms.CharField):

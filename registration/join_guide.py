@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from ipaddress import ip_address
+from shlex import quote
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode, urlsplit
 
@@ -147,9 +148,10 @@ def _secret(token: str, reach: Reach) -> Doc:
 
 
 def join_command(token: str, name: str, reach: Reach) -> str:
-    flags = [f"--hub-token {token}", f"--hub-apiserver {reach.server}", f"--cluster-name {name or '<cluster_name>'}"]
+    flags = [f"--hub-token {token}", f"--hub-apiserver {quote(reach.server)}"]
+    flags += [f"--cluster-name {quote(name) if name else '<cluster_name>'}"]
     flags += ["--ca-file hub-ca.pem"] if reach.authority else []
-    flags += [f"--proxy-url {reach.proxy}"] if reach.proxy else []
+    flags += [f"--proxy-url {quote(reach.proxy)}"] if reach.proxy else []
     return " ".join(["clusteradm join", *flags])
 
 
@@ -171,9 +173,9 @@ def watch_url(token_id: str, name: str, server: str = "") -> str:
 
 
 def probe(reach: Reach) -> str:
-    """What to run on the cluster to see whether DNS and TLS work."""
-    proxy = f" --proxy {reach.proxy}" if reach.proxy else ""
-    return f"curl{proxy} --cacert hub-ca.pem {reach.server.rstrip('/')}/healthz"
+    """What to run on the cluster, beside the hub's ``ca.crt``, to see whether DNS and TLS work."""
+    proxy = f" --proxy {quote(reach.proxy)}" if reach.proxy else ""
+    return f"curl{proxy} --cacert ca.crt {quote(reach.server.rstrip('/') + '/healthz')}"
 
 
 # ---------------------------------------------------------------- how far it has come
@@ -243,7 +245,7 @@ def _cause(index: int, token: BootstrapToken, name: str) -> str:
     if denial is not None and index < ACCEPTING:
         return f"The token was used from {denial.address or 'an unknown address'} and refused: {denial.reason}"
     return (
-        "No request with this token has reached the hub. Check DNS and TLS from the cluster with the command below.",
+        "No request with this token has reached the hub. Check DNS and TLS from the cluster as below.",
         f"The token was used, and nothing called {name} was registered. Was another name given to the agent?",
         "The cluster is registered; its agent has not asked for a certificate. Its log says what keeps it.",
         "It waits for somebody who may accept it.",

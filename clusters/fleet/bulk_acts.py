@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -234,7 +235,7 @@ def _documents(actor: Actor, names: list[str]) -> dict[str, Any]:
 
 def _label_commands(actor: Actor, names: list[str], arguments: FormValues) -> list[str]:  # noqa: ARG001 - as of acts
     label = f"{arguments.get('key') or 'KEY'}={arguments.get('value') or 'VALUE'}"
-    return [f"kubectl label managedclusters {' '.join(names)} {label}"]
+    return [f"kubectl label managedclusters {' '.join(names)} {quote(label)}"]
 
 
 def _end_maintenance(actor: Actor, name: str, arguments: Arguments) -> str:  # noqa: ARG001 - the signature of acts

@@ -115,9 +115,6 @@ def _page(
         }
         selection.save(update_fields=["items"])
     steps = sorted(plan.steps, key=lambda step: step.is_possible) if plan else []
-    many = ",".join(step.cluster for step in possible[:NAMES_IN_COMMAND]) + (
-        ",…" if len(possible) > NAMES_IN_COMMAND else ""
-    )
     context = {
         "form": form,
         "plan": plan,
@@ -129,9 +126,16 @@ def _page(
         "more": len(steps[SHOWN:]),
         "default_set": DEFAULT_SET,
         "seen": "" if selection is not None else ",".join(f"{step.cluster}={step.before}" for step in possible),
-        "command": f"clusteradm clusterset set {to} --clusters {many}" if possible else "",
+        "commands": _commands(to, [step.cluster for step in possible]),
     }
     return render(request, "clustersets/moves/move.html", context, status=status)
+
+
+def _commands(to: str, names: list[str]) -> list[str]:
+    """What one would type instead; of many clusters, for the first few."""
+    shown, more = names[:NAMES_IN_COMMAND], len(names) - NAMES_IN_COMMAND
+    found = [f"clusteradm clusterset set {to} --clusters {','.join(shown)}"] if names else []
+    return [*found, f"# and the same for {more:,} more"] if more > 0 else found
 
 
 def _impact(actor: Actor, names: list[str], to: str) -> PlacementImpact | None:

@@ -221,7 +221,8 @@ def granters(asked: Question) -> list[str]:
 def command(asked: Attributes, user: str = "") -> str:
     """The same question as kubectl asks it."""
     resource = f"{asked.resource}.{asked.group}" if asked.group else asked.resource
-    parts = [f"kubectl auth can-i {asked.verb} {resource}{f'/{asked.name}' if asked.name else ''}"]
+    what = f"{resource}/{asked.name}" if asked.name else resource
+    parts = [f"kubectl auth can-i {asked.verb} {shlex.quote(what)}"]
     parts += [f"--subresource={asked.subresource}"] * bool(asked.subresource)
-    parts += [f"--namespace={asked.namespace}"] * bool(asked.namespace)
+    parts += [f"--namespace={shlex.quote(asked.namespace)}"] * bool(asked.namespace)
     return " ".join([*parts, *([f"--as={shlex.quote(user)}"] if user else [])])

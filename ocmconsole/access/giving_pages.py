@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -175,11 +176,8 @@ def _taking_command(source: Source) -> str:
     if source.binding is None or len(source.binding.subjects) > 1:
         return ""
     namespace, name = source.binding.place
-    return (
-        f"kubectl delete rolebinding {name} -n {namespace}"
-        if namespace
-        else f"kubectl delete clusterrolebinding {name}"
-    )
+    kind, more = ("rolebinding", f" -n {shlex.quote(namespace)}") if namespace else ("clusterrolebinding", "")
+    return f"kubectl delete {kind} {shlex.quote(name)}{more}"
 
 
 # ---------------------------------------------------------------- requests

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -123,8 +124,8 @@ def _detail(
         "subject_url": url,
         "audit_url": audit_url(f"{gate.PLURAL}.{gate.GROUP}", str(found.pk)),
         "commands": [
-            f"{PROGRAM} proposals show {found.pk} --as {actor.user}",
-            f"{PROGRAM} proposals approve {found.pk} --digest {found.digest} --as {actor.user}",
+            f"{PROGRAM} proposals show {found.pk} --as {shlex.quote(actor.user)}",
+            f"{PROGRAM} proposals approve {found.pk} --digest {found.digest} --as {shlex.quote(actor.user)}",
         ]
         if is_waiting
         else [],

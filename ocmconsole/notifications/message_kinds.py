@@ -59,7 +59,7 @@ OF_ACTS = {
     for act, name, severity, *pages in (
         ("managedcluster:decline", "cluster.declined", INFO, "/approvals/-/decided/", "/approvals/NAME/"),
         ("managedcluster:disconnect", "cluster.disconnected", WARNING, "/clusters/?status=disconnected", CLUSTER),
-        ("managedcluster:delete", "cluster.removed", WARNING, "/activity/?q=managedclusters"),
+        ("managedcluster:delete", "cluster.removed", WARNING, "/activity/?act=managedcluster:delete"),
         ("managedcluster:accept-key", "key.overridden", CRITICAL, "/certificates/", "/clusters/NAME/identity/"),
         ("certificate:revoke", "certificate.revoked", CRITICAL, "/certificates/?bucket=revoked"),
         ("certificate:unknown", "certificate.unknown", CRITICAL, "/certificates/"),

@@ -7,9 +7,11 @@ back when the person changes how the cluster reaches the hub. The server keeps o
 from __future__ import annotations
 
 import uuid
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import ValidationError
@@ -24,6 +26,7 @@ from ocmconsole.components import refusals
 from ocmconsole.components.links import audit_url, explain_url
 from ocmconsole.core.models import BootstrapToken, BootstrapTokenUse
 from ocmconsole.core.tokens import bootstrap_terms, token_formats, tokens
+from ocmconsole.environment.installation import PROGRAM
 from ocmconsole.kubeapi import clock, errors
 from ocmconsole.kubeapi.access.session import actor_of
 from ocmconsole.second_approval import gate
@@ -179,6 +182,8 @@ def token(request: HttpRequest) -> HttpResponse:
         "form": form,
         "place": where.cleaned_data,
         "notes": _notes(actor, name),
+        "command": _command(actor, where, form),
+        "has_default_set": settings.OCMCONSOLE_FEATURE_GATES["DefaultClusterSet"],
         "back": f"{reverse('registration:add')}?{_carried(where)}",
         "carried": _carried(where),
         **_address(actor, where.cleaned_data["server"] or join_guide.addresses()[0]),
@@ -190,6 +195,19 @@ def token(request: HttpRequest) -> HttpResponse:
         **_minting(actor),
     }
     return _page(request, "registration/joining/wizard_token.html", 2, context, status=status)
+
+
+def _command(actor: Actor, where: PlaceForm, form: TokenForm) -> str:
+    """What mints the token that the fields as they are shown would mint."""
+    place = where.cleaned_data
+    said = {key: form[key].value() for key in ("lifetime", "uses", "bind", "addresses")}
+    flags = [("name", f"for {place['name']}"), ("ttl", said["lifetime"]), ("uses", said["uses"])]
+    flags += [("cluster", place["name"])] if said["bind"] else []
+    flags += [("from", each) for each in str(said["addresses"] or "").replace(",", " ").split()]
+    flags += [("set", place["set"])] if place["set"] else []
+    flags += [("label", f"{key}={value}") for key, value in place["labels"].items()]
+    text = " ".join(f"--{flag} {quote(str(value))}" for flag, value in (*flags, ("as", actor.user)))
+    return f"{PROGRAM} bootstrap_token create {text}"
 
 
 def _notes(actor: Actor, name: str) -> list[str]:

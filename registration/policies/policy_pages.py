@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404
@@ -96,6 +97,7 @@ def _detail(request: HttpRequest, name: str, *, status: int = 200) -> HttpRespon
         **_tried(actor, policy),
         **_rights(actor),
         "uses": _uses(actor, policy),
+        "has_default_set": settings.OCMCONSOLE_FEATURE_GATES["DefaultClusterSet"],
         "may_stop": policy.acts_as == actor.user or policy_services.may_use_policies(actor, "change", name),
         "audit_url": audit_url(policy_services.PLURAL, name),
     }

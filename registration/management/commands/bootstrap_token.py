@@ -37,6 +37,8 @@ class Command(BaseCommand):
         create.add_argument("--from", dest="networks", action="append", default=[], metavar="CIDR",
                             help="a network from which it works, such as 10.3.0.0/16; may be given again")  # fmt: skip
         create.add_argument("--set", dest="clusterset", default="", help="the set that its clusters are to join")
+        create.add_argument("--label", dest="labels", action="append", default=[], metavar="KEY=VALUE",
+                            help="a label that its clusters are to have; may be given again")  # fmt: skip
         create.add_argument("--kubeconfig", metavar="FILE", help="write a ready bootstrap kubeconfig instead")
         create.add_argument("--as", dest="user", default="admin", metavar="USER")
         acting_command.add_proof(create)
@@ -59,6 +61,8 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         if options["uses"] != ANY and not (options["uses"].isascii() and options["uses"].isdecimal()):
             raise CommandError(f"--uses must be a number of clusters or {ANY}, not {options['uses']!r}")
+        if odd := next((each for each in options["labels"] if "=" not in each), ""):
+            raise CommandError(f"--label must be KEY=VALUE, not {odd!r}")
         actor = acting_command.actor_named(options["user"], proven=options["prove"])
         token = tokens.issue_bootstrap_token(
             actor,
@@ -68,6 +72,7 @@ class Command(BaseCommand):
             max_uses=None if options["uses"] == ANY else int(options["uses"]),
             addresses=options["networks"],
             clusterset=options["clusterset"],
+            labels=dict(each.split("=", 1) for each in options["labels"]),
         )
         if options["kubeconfig"]:
             home.write_file(

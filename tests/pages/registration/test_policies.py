@@ -69,6 +69,14 @@ def test_a_policy_is_kept_with_its_author_and_in_the_audit() -> None:
     assert "web" in page(ana.get("/policies/"))
 
 
+def test_without_a_default_set_a_policy_joins_none(settings: Any) -> None:
+    ana = person("ana", *ALL)
+    ana.post("/policies/-/new/", wanted())
+    assert "<dd>the hub\u2019s default</dd>" in page(ana.get("/policies/web/"))
+    settings.OCMCONSOLE_FEATURE_GATES = {**settings.OCMCONSOLE_FEATURE_GATES, "DefaultClusterSet": False}
+    assert "<dt>Joins set</dt><dd>none</dd>" in page(ana.get("/policies/web/"))
+
+
 @pytest.mark.parametrize(
     ("field", "value", "told"),
     [

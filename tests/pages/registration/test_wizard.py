@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import re
+import shlex
 import shutil
 import ssl
 import uuid
@@ -16,6 +18,7 @@ import pytest
 import yaml
 from cryptography import x509
 from django.contrib.auth.models import Permission, User
+from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from clusters.kinds import CLUSTERSET_LABEL
@@ -128,6 +131,45 @@ def test_the_token_is_for_that_name_and_shown_once() -> None:
     assert f"clusteradm join --hub-token {secret_of(answer)}" in page(answer)
     assert "no-store" in answer["Cache-Control"]
     assert "certificate names this address" in page(answer)
+
+
+def test_the_equivalent_command_mints_a_token_with_the_same_terms(capsys: pytest.CaptureFixture[str]) -> None:
+    make.clusterset("web")
+    root = person("root")
+    query = "name=eu-1&set=web&labels=env%3Dprod%2Cteam%3Dpay"
+    refused = mint(root, query, lifetime="8h", uses="3", addresses="10.3.0.0/16, 10.4.0.0/16")
+    assert refused.status_code == 400  # so that the form is shown again, with what was typed
+    shown = re.search(r"bootstrap_token create [^<]*", html.unescape(commands_of(refused)))
+    assert shown
+    words = shlex.split(shown[0])
+    call_command(*words[:2], *["1" if word == "3" else word for word in words[2:]])
+    token = BootstrapToken.objects.get()
+    assert token.pk in capsys.readouterr().out
+    mint(root, query, lifetime="8h", addresses="10.3.0.0/16, 10.4.0.0/16")
+    other = BootstrapToken.objects.exclude(pk=token.pk).get()
+    for column in ("name", "cluster", "max_uses", "addresses", "clusterset", "labels", "created_by"):
+        assert getattr(token, column) == getattr(other, column), column
+    assert token.expires - token.created == other.expires - other.created
+
+
+def test_a_label_without_a_value_mints_nothing() -> None:
+    person("root")
+    with pytest.raises(CommandError, match="--label must be KEY=VALUE, not 'env'"):
+        call_command("bootstrap_token", "create", "--as", "root", "--label", "env")
+    assert not BootstrapToken.objects.exists()
+
+
+def commands_of(answer: Any) -> str:
+    """The text of the commands on a page."""
+    return " ".join(re.findall(r'data-copy="([^"]*)"', page(answer)))
+
+
+def test_a_hub_without_a_default_set_promises_none(settings: Any) -> None:
+    root = person("root")
+    assert "s default set. <a" in page(root.get("/clusters/add/token/?name=eu-1"))
+    settings.OCMCONSOLE_FEATURE_GATES = {**settings.OCMCONSOLE_FEATURE_GATES, "DefaultClusterSet": False}
+    assert "It joins no set" in page(root.get("/clusters/add/token/?name=eu-1"))
+    assert "default set" not in page(root.get("/clusters/add/"))
 
 
 def test_a_form_that_is_sent_twice_mints_one_token() -> None:
@@ -258,7 +300,9 @@ def test_a_step_that_takes_long_says_what_is_likely_in_its_way() -> None:
     BootstrapToken.objects.update(created=timezone.now() - timedelta(minutes=5))
     text = page(ana.get(f"/clusters/add/watch/{token.pk}/"))
     assert "No request with this token has reached the hub" in text
-    assert "curl --cacert hub-ca.pem https://hub.example:6443/healthz" in text
+    assert "curl --cacert ca.crt https://hub.example:6443/healthz" in text
+    assert 'href="/ca/ca.crt"' in text
+    assert b"BEGIN CERTIFICATE" in ana.get("/ca/ca.crt").content
     audit.record_denial(bearer(token), Attributes("create", resource="managedclusters", name="eu-2"), "for eu-1 only")
     assert "refused: for eu-1 only" in page(ana.get(f"/clusters/add/watch/{token.pk}/"))
 
@@ -335,8 +379,8 @@ def test_an_address_is_entered_once_and_goes_into_the_command(fresh: None) -> No
     token = BootstrapToken.objects.get()
     BootstrapToken.objects.update(created=timezone.now() - timedelta(minutes=5))
     text = page(admin.get(f"/clusters/add/watch/{token.pk}/?name=eu-1&server=https%3A%2F%2Fhub.corp%3A7443"))
-    assert "curl --cacert hub-ca.pem https://hub.corp:7443/healthz" in text
-    assert "curl --cacert hub-ca.pem https://127.0.0.1:6443/healthz" in page(
+    assert "curl --cacert ca.crt https://hub.corp:7443/healthz" in text
+    assert "curl --cacert ca.crt https://127.0.0.1:6443/healthz" in page(
         admin.get(f"/clusters/add/watch/{token.pk}/?name=eu-1&server=https%3A%2F%2Fx%60id%60")
     )
 
