@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import messages
@@ -50,6 +51,7 @@ def namespace_list(request: HttpRequest) -> HttpResponse:
     )
     matching = kept.filter(name__contains=query)
     names = list(matching.filter(name__gt=after).values_list("name", flat=True)[: PAGE + 1])
+    listable = visible_bindings.listable_among(actor, names)
     total = kept.count()
     shown = set(queries.sets_for(actor).values_list("name", flat=True))
     bound: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
@@ -66,7 +68,12 @@ def namespace_list(request: HttpRequest) -> HttpResponse:
         "of_clusters": of_clusters,
         "tabs": _tabs(of_clusters=of_clusters) if visible.filter(visible_bindings.of_clusters()).exists() else [],
         "namespaces": [
-            {"name": name, "url": reverse("clustersets:namespace", args=[name]), "sets": bound[name]}
+            {
+                "name": name,
+                "url": reverse("clustersets:namespace", args=[name]),
+                "sets": bound[name],
+                "sees_bindings": name in listable,
+            }
             for name in names[:PAGE]
         ],
         "next_after": names[PAGE - 1] if len(names) > PAGE else "",
@@ -115,9 +122,11 @@ def namespace_page(request: HttpRequest, namespace: str) -> HttpResponse:
             }
             for row in rows
         ],
+        "sees_bindings": set_rights.may_access(actor, "list", MANAGED_CLUSTER_SET_BINDING, namespace=namespace),
         "reachable": composition.of_any(clusters.clusters_for(actor), list(sets.values()), now),
         "can_bind": may_bind,
         "bind_explain": explain_url("create", MANAGED_CLUSTER_SET_BINDING.resource, namespace=namespace),
+        "list_explain": explain_url("list", MANAGED_CLUSTER_SET_BINDING.resource, namespace=namespace),
         "can_unbind": may_unbind,
         "unbind_explain": explain_url("delete", MANAGED_CLUSTER_SET_BINDING.resource, namespace=namespace),
         "audit_url": audit_url(MANAGED_CLUSTER_SET_BINDING.resource, namespace=namespace),
@@ -177,6 +186,7 @@ def _bind_page(
     row = queries.sets_for(actor).filter(name=name).first() if name else None
     members = clusters.clusters_for(actor).filter(membership.membership_of(row.doc).condition()) if row else None
     places = visible_bindings.namespaces_for(actor).exclude(visible_bindings.of_clusters())
+    target = quote(namespace or "NAMESPACE")
     context = {
         "form": form,
         "set": row,
@@ -189,7 +199,7 @@ def _bind_page(
         "can_bind_into": not namespace or set_rights.may_bind_into(actor, namespace),
         "namespace_explain": explain_url("create", MANAGED_CLUSTER_SET_BINDING.resource, namespace=namespace),
         "suggested": list(places.values_list("name", flat=True)[:SUGGESTED]),
-        "command": f"clusteradm clusterset bind {row.name if row else 'SET'} --namespace {namespace or 'NAMESPACE'}",
+        "command": f"clusteradm clusterset bind {row.name if row else 'SET'} --namespace {target}",
     }
     return render(request, "clustersets/pages/bind.html", context, status=status)
 

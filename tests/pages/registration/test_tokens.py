@@ -148,6 +148,15 @@ def test_revoking_says_what_waits_and_what_stays_then_does_it() -> None:
     assert "Revoked" in page(ana.get("/tokens/"))
 
 
+def test_requests_of_clusters_that_one_may_not_see_are_counted_before_a_token_is_revoked() -> None:
+    token = minted("ana")
+    bring(token, "eu-1", "eu-2")
+    blind = page(person("ana", "add_bootstraptoken").get(f"/tokens/{token.pk}/revoke/"))
+    assert "2 requests that came with it wait on" in blind
+    assert "<p>2 of clusters that you may not see. Their agents" in blind
+    assert "eu-1" not in blind
+
+
 def test_a_token_of_somebody_else_is_not_there() -> None:
     token = minted("raj")
     assert person("ana", "add_bootstraptoken").post(f"/tokens/{token.pk}/revoke/").status_code == 404
