@@ -217,7 +217,8 @@ def _revoked(facts: Facts, since: datetime, now: datetime) -> Status:
         f"Its certificate was revoked{by} {_ago(since, now)}{reason}. The agent cannot speak.",
         "The hub refuses the last certificate of its agent, and no other one is valid.",
         NextStep(
-            "Make a repair manifest for its agent, or accept the new key with which it asks.",
+            "Make a repair manifest for its agent. If all its keys were revoked, let it ask with a bootstrap token and"
+            " accept that key by an override.",
             NextStepPage.IDENTITY,
             BOOTSTRAP_AGAIN[0],
         ),

@@ -28,6 +28,7 @@ from registration.approvals.request_pages import may_revoke, page, wizard_of
 from registration.evidence import assessment
 
 if TYPE_CHECKING:
+    from django.forms import Form
     from django.http import HttpRequest, HttpResponse
 
     from registration.approvals.stale_decision import SeenVersions
@@ -64,7 +65,7 @@ def override(request: HttpRequest, name: str) -> HttpResponse:
     except gate.Waits as waits:
         return refusals.proposed(request, waits.pk)
     except errors.ApiError as error:
-        return _refused(request, name, error, seen)
+        return _refused(request, name, error, seen, override_form=form, field="accept_key")
     return _accepted(request, name, approved)
 
 
@@ -98,7 +99,7 @@ def decline(request: HttpRequest, name: str) -> HttpResponse:
         if token is not None:
             tokens.revoke_as(actor, token)
     except errors.ApiError as error:
-        return _refused(request, name, error, seen)
+        return _refused(request, name, error, seen, decline_form=form, field="reason")
     also = f" The token {token.name or token.pk} is revoked." if token is not None else ""
     _tell(request, name, f"{_declined(found, denied)}{also}")
     return _to_the_list(request, name)
@@ -167,8 +168,22 @@ def _damaged(request: HttpRequest, name: str) -> HttpResponse:
     return page(request, name, status=409, refusal=f"{stale_decision.STALE} Look at it again.")
 
 
-def _refused(request: HttpRequest, name: str, error: errors.ApiError, seen: SeenVersions | None = None) -> HttpResponse:
-    """The refusal beside what it was about, or that there is no such thing; nothing was changed."""
+def _refused(
+    request: HttpRequest,
+    name: str,
+    error: errors.ApiError,
+    seen: SeenVersions | None = None,
+    *,
+    field: str = "",
+    **forms: Form,
+) -> HttpResponse:
+    """The refusal, or that there is no such thing; nothing was changed. ``forms`` keep what was typed.
+
+    What is not about the page's age also stands beside ``field`` of the form.
+    """
     moved = isinstance(error, errors.Conflict) and "object has been modified" in error.message
     text = stale_decision.refusal_text(name, seen) if moved and seen is not None else error.message
-    return page(request, name, status=error.code, refusal=text)
+    for form in forms.values():
+        if not moved:
+            form.add_error(field, refusals.plain(error.message))
+    return page(request, name, forms=forms, status=error.code, refusal=text)

@@ -21,7 +21,7 @@ from ocmconsole.kubeapi.models import AuditEvent
 from registration import queries
 from registration.approvals import services, snooze, stale_decision
 from registration.evidence import assessment, evidence_queries
-from registration.evidence.evidence_items import RISK, Verdict
+from registration.evidence.evidence_items import RISK, State, Verdict
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -42,6 +42,7 @@ MOST_GONE = 200  # a bulk act decides thousands at once; greyed rows are there f
 LONGEST_WHY = 110  # characters that fit into a row
 LONGEST_ID = 18  # digits of a row's number
 Decision = ClusterFacts.Decision
+ANSWERED = {State.APPROVED: "approved", State.ISSUED: "approved"}  # states of requests; others are shown as they are
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,12 @@ class InboxRow:
     @property
     def requests(self) -> int:
         return len(self.found.waiting) + (self.found.superseded if self.found.waiting else 0)
+
+    @property
+    def certificate(self) -> str:
+        """What became of the newest request; empty where none was made."""
+        newest = next(iter(self.found.asked), None)
+        return ANSWERED.get(State(newest.state), newest.state.lower()) if newest is not None else ""
 
     @property
     def clusterset(self) -> str:

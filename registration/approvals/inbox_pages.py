@@ -17,10 +17,11 @@ from ocmconsole.components.whole_numbers import whole_number
 from ocmconsole.core.tokens import tokens
 from ocmconsole.kubeapi.access.session import actor_of
 from ocmconsole.second_approval import acts
+from registration import queries
 from registration.approvals import inbox, services, snooze
 from registration.approvals.forms import FilterForm, query_of
 from registration.evidence.evidence_items import Verdict
-from registration.models import PolicyPermission
+from registration.models import CertificateSigningRequest, PolicyPermission
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -113,7 +114,8 @@ def _undo(actor: Actor, found: Inbox) -> dict[str, Any] | None:
     facts = inbox.own_decline(actor)
     if facts is None or facts.cluster in found.waiting or not services.may_accept(actor, facts.cluster).allowed:
         return None
-    return {"name": facts.cluster, "at": facts.decided_at, "reason": facts.decision_reason}
+    denied = queries.requests_of_all([facts.cluster]).filter(state=CertificateSigningRequest.State.DENIED).count()
+    return {"name": facts.cluster, "at": facts.decided_at, "reason": facts.decision_reason, "denied": denied}
 
 
 def _pager(request: HttpRequest, start: int, total: int) -> dict[str, Any]:

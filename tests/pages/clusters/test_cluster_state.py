@@ -66,7 +66,10 @@ def test_a_cluster_whose_certificate_was_revoked_says_so_with_cause_and_next_ste
     page = read(boss.get("/clusters/c1/"))
     assert "Credential revoked" in page
     assert re.search(r"Its certificate was revoked by root \d+ s ago: The key leaked\. The agent cannot speak\.", page)
-    assert "Make a repair manifest for its agent, or accept the new key with which it asks." in page
+    assert (
+        "Make a repair manifest for its agent. If all its keys were revoked, let it ask with a bootstrap token" in page
+    )
+    assert "accept that key by an override." in page
     assert f"{AGENT} delete secret hub-kubeconfig-secret" in page
     assert "Nothing to do" not in page
     assert "364 d" not in page

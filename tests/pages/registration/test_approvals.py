@@ -301,6 +301,30 @@ class TestInbox:
         assert "web-1 Decided Accepted by ana" in text(page)
         assert "1 cluster asks to join." in text(page)
 
+    def test_a_decision_about_a_cluster_that_has_not_asked_names_no_request(self, browser: Client) -> None:
+        for name in ("web-1", "web-2"):
+            make.cluster(name, by=bearer())
+        asks("web-3", bearer())
+        asks("web-4", bearer())
+        for name in ("web-1", "web-3"):
+            services.accept_cluster(actor_for(person(f"of-{name}", is_superuser=True)), name)
+        for name in ("web-4", "web-2"):
+            decide(browser, "decline", name, reason="Not ours.", scope="asker")
+        make.cluster("web-5", by=bearer())  # so that rows are shown
+        page = browser.get(INBOX)
+        cells = re.findall(
+            r'data-row="([^"]+)".*?data-label="Certificate">(.*?)</td>', page.content.decode(), re.DOTALL
+        )
+        said = {name: re.sub(r"<[^>]+>", "", cell) for name, cell in cells}
+        assert said == {
+            "web-1": "not asked yet",
+            "web-2": "not asked yet",
+            "web-3": "approved",
+            "web-4": "denied",
+            "web-5": "not asked yet",
+        }
+        assert "After an undo its agent may ask. Undo the decline of web-2" in text(page)
+
     def test_nobody_waiting_shows_the_last_decisions(self, browser: Client) -> None:
         asks("web-1", bearer())
         services.decline_cluster(ROOT, "web-1", reason="Not ours.")
@@ -596,6 +620,32 @@ class TestDecision:
         browser.post(f"{INBOX}web-1/lift/")
         assert "You declined" not in text(browser.get(INBOX))
         assert Decline.objects.get().lifted_by == "li"
+
+    def test_what_was_typed_stays_when_the_page_was_stale(self, browser: Client) -> None:
+        asks("web-1", bearer())
+        stale = seen(browser.get(f"{INBOX}web-1/"))
+        make.label("web-1", env="prod")
+        typed = {"reason": "Nobody at the site knows it.", "scope": "name"}
+        answer = browser.post(f"{INBOX}web-1/decline/", {**stale, **typed})
+        assert answer.status_code == 409
+        shown = answer.content.decode()
+        assert "Nobody at the site knows it.</textarea>" in shown
+        assert re.search(r'value="name"[^>]* checked', shown)
+        assert '<details class="oc-fold" id="decline" open>' in shown
+
+    @pytest.mark.contract("D9")
+    def test_an_override_that_is_refused_says_so_beside_the_key_and_keeps_what_was_typed(self, browser: Client) -> None:
+        token = bearer()
+        asks("web-1", token)
+        asks_again("web-1", replace(token, address="203.0.113.9"))
+        no_key = "SHA256:" + "0" * 64
+        answer = decide(browser, "override", "web-1", accept_key=no_key, typed="web-1", reason="They read it to me.")
+        assert answer.status_code == 409
+        shown = answer.content.decode()
+        assert re.search(r'<details class="oc-fold oc-override" open>', shown)
+        assert "They read it to me.</textarea>" in shown
+        assert 'id="key-errors"' in shown
+        assert not make.stored("web-1").hub_accepts_client
 
     def test_no_reason_is_no_decline(self, browser: Client) -> None:
         asks("web-1", bearer())

@@ -64,6 +64,20 @@ def manifest_in(answer: Any) -> str:
 # ---------------------------------------------------------------- one cluster
 
 
+def test_where_all_keys_were_revoked_pages_promise_no_manifest() -> None:
+    join("edge")
+    services.disconnect_and_revoke(ROOT, "edge", reason="stolen")
+    make.settle()
+    make.accept("edge")
+    make.settle()
+    ana = person("ana", "view_managedcluster", "accept_managedcluster")
+    assert "has no line of keys to continue" in page(ana.get("/clusters/edge/repair/"))
+    for path in ("/clusters/edge/", "/certificates/-/fallen/"):
+        shown = page(ana.get(path))
+        assert "bootstrap token" in shown, path
+        assert "by an override" in shown, path
+
+
 def test_the_tab_and_the_page_say_what_is_wrong_and_the_manifest_is_shown_once() -> None:
     join("edge")
     dates("edge", -YEAR, -timedelta(days=2))
