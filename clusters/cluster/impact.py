@@ -46,12 +46,16 @@ class Affected:
 
 @dataclass(frozen=True, slots=True)
 class PlacementImpact:
-    """``drop``, ``keep`` and ``gain`` clusters in question; ``unknown``: how many placements were not worked out."""
+    """``drop``, ``keep`` and ``gain`` clusters in question; ``unknown``: how many placements were not worked out.
+
+    ``elsewhere``: how many that have one of them another scheduler decides (P2).
+    """
 
     drop: Affected
     keep: Affected
     gain: Affected
     unknown: int
+    elsewhere: int = 0
 
 
 Work = Callable[["Actor", Collection[str], ClusterEdit, datetime], PlacementImpact]

@@ -1,6 +1,7 @@
 """What a new hub still lacks, for its admins: shown on the overview while there is no cluster.
 
-Each step is computed from the state of the hub, except the copy of its data, of which the hub cannot know. A step that
+Each step is computed from the state of the hub, except the copy of its data, of which the hub cannot know unless it
+makes one by the clock. A step that
 an admin has put away stays away for that account.
 """
 
@@ -21,7 +22,9 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
+from ocmconsole.backup import scheduled
 from ocmconsole.console import preferences
+from ocmconsole.environment.durations import span
 from ocmconsole.kubeapi.access.actor import MASTERS
 from ocmconsole.kubeapi.access.session import actor_of
 from registration import hub_setup, join_guide
@@ -83,8 +86,7 @@ def _steps(request: HttpRequest) -> Iterator[SetupStep]:
         has_one, "Add a passkey", reverse("mfa_list_webauthn"),
     )  # fmt: skip
     yield SetupStep(
-        "copy", "A copy of the hub", f"The hub makes none, and cannot know whether you do. {_what_to_copy()}",
-        None, "How to copy it", f"{reverse('help')}#copy",
+        "copy", "A copy of the hub", *_copies(), "How to copy it", f"{reverse('help')}#copy",
     )  # fmt: skip
 
 
@@ -99,6 +101,16 @@ def _why_a_passkey() -> str:
     name = f"http://localhost{f':{port}' if port else ''}" if ip_address(host).is_loopback else "https://NAME"
     why = f"Browsers make passkeys for names only, not for {host}"
     return f"{text} {why}: start the hub with OCMCONSOLE_CONSOLE_URL={name}."
+
+
+def _copies() -> tuple[str, bool | None]:
+    """What is known of copies, and whether they are made."""
+    every, place = settings.OCMCONSOLE_BACKUP_EVERY, settings.OCMCONSOLE_BACKUP_PLACE
+    if not every or place is None:
+        return f"The hub makes none, and cannot know whether you do. {_what_to_copy()}", None
+    if wrong := scheduled.warning():
+        return f"The hub makes one every {span(every)}, but {wrong}.", False
+    return f"The hub makes one every {span(every)}, in {place}. Keep its key elsewhere.", True
 
 
 def _what_to_copy() -> str:

@@ -77,6 +77,7 @@ def hub_health(request: HttpRequest) -> HttpResponse:
         "minutes": FleetMinute.objects.count(),
         "unauthorized": metrics.unauthorized(),
         "held_back": _held_back(),
+        "held_back_more": max(HeldBack.objects.count() - SHOWN, 0),
     }
     return render(request, "console/hub.html", context)
 
@@ -125,6 +126,7 @@ def _work() -> dict[str, Any]:
         "rows": [{**row, "is_due": row["due"] <= now} for row in rows.order_by("due")],
         "count": WorkItem.objects.count(),
         "failing": failing[:SHOWN],
+        "failing_more": max(failing.count() - SHOWN, 0),
     }
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ocmconsole.kubeapi.access.actor import Actor
 
 SHOWN = 50  # deliveries, the newest
+NOT_ACTIVATED = "This hub was restored and sends nothing until it is activated."
 State = NotificationDelivery.State
 
 
@@ -71,7 +72,7 @@ def listed(request: HttpRequest) -> HttpResponse:
 
 def _rows(found: Iterable[NotificationChannel]) -> list[dict[str, Any]]:
     positions = OutboundPosition.objects.in_bulk([f"{channels.PREFIX}{each.name}" for each in found])
-    now = clock.now()
+    now, is_quiet = clock.now(), incarnations.is_quiet()
     waiting = dict(
         NotificationDelivery.objects.filter(state=State.WAITING).values_list("channel").annotate(Min("due")).order_by()
     )
@@ -80,6 +81,7 @@ def _rows(found: Iterable[NotificationChannel]) -> list[dict[str, Any]]:
             "channel": each,
             "place": _place(each),
             "rules": [_said(rule) for rule in each.rules.all()],
+            "obstacle": NOT_ACTIVATED if is_quiet else _lack(each.kind),
             "quiet_until": quiet_hours.until(list(each.quiet_hours.all()), now),
             "position": positions.get(f"{channels.PREFIX}{each.name}"),
             "is_waiting": each.name in waiting,
@@ -181,7 +183,6 @@ def _page(request: HttpRequest, found: NotificationChannel, status: int = 200, *
         "deliveries": _log(found.deliveries.all()),
         "lost": services.lost_of(found).exists(),
         "audit_url": audit_url(services.PLURAL, found.name),
-        "problem": _lack(found.kind),
         "shown": SHOWN,
         **forms,
     }
@@ -289,15 +290,24 @@ def switch(request: HttpRequest, name: str) -> HttpResponse:
 def test(request: HttpRequest, name: str) -> HttpResponse:
     actor, _ = _admin_of(request, name)
     services.test_channel(actor, name)
-    messages.success(request, "A test is on its way; the log below says what the receiver answers.")
+    _sent(request, name, "A test is on its way; the log below says what the receiver answers.")
     return redirect("notifications:channel", name=name)
+
+
+def _sent(request: HttpRequest, name: str, text: str) -> None:
+    """``text``, or why what was asked for waits."""
+    kind = NotificationChannel.objects.get(name=name).kind
+    if why := NOT_ACTIVATED if incarnations.is_quiet() else _lack(kind):
+        messages.warning(request, f"It waits. {why}")
+    else:
+        messages.success(request, text)
 
 
 @login_required
 @require_POST
 def replay(request: HttpRequest, number: int) -> HttpResponse:
     name = services.replay(_admin(request), number)
-    messages.success(request, "The message is sent again, under the id that it had.")
+    _sent(request, name, "The message is sent again, under the id that it had.")
     return redirect("notifications:channel", name=name)
 
 
@@ -306,7 +316,7 @@ def replay(request: HttpRequest, number: int) -> HttpResponse:
 def replay_all(request: HttpRequest, name: str) -> HttpResponse:
     actor, _ = _admin_of(request, name)
     if count := services.replay_all(actor, name):
-        messages.success(request, f"Sent again, each under the id that it had: {count}.")
+        _sent(request, name, f"Sent again, each under the id that it had: {count}.")
     else:
         messages.info(request, "Nothing is left that was refused or given up.")
     return redirect("notifications:channel", name=name)

@@ -141,23 +141,31 @@ def day_bars(days: Sequence[Mapping[str, Any]], caption: str) -> SafeString:
 
 
 @register.simple_tag
-def availability_bars(days: Sequence[Mapping[str, Any]], mean: str = "") -> SafeString:
+def availability_bars(
+    days: Sequence[Mapping[str, Any]], mean: str = "", counted: str = "Heartbeats that came"
+) -> SafeString:
     """Per cent for each day; the axis begins at 90, and says so. A day without a look has no bar.
 
     ``mean`` is what the whole time comes to, where the caller knows it better than the mean of its days.
+    ``counted``: of what a day's share is.
     """
     known = [day["share"] for day in days if day["share"] is not None]
-    mean = mean or (f"{sum(known) / len(known):.2f} %" if known else "unknown")
+    mean = mean or (_per_cent(sum(known) / len(known)) if known else "unknown")
     heights = [
         (0.0, "quiet") if share is None else (max((share - 90) * 6, 3.0), _tone(share))
         for share in (day["share"] for day in days)
     ]
-    rows = ((day["label"], "not looked" if day["share"] is None else f"{day['share']:.2f} %") for day in days)
-    twin = table("Availability by day", ("Day", "Heartbeats that came"), rows)
+    rows = ((day["label"], "not looked" if day["share"] is None else _per_cent(day["share"])) for day in days)
+    twin = table("Availability by day", ("Day", counted), rows)
     drawn = _days(days, heights, f"Availability over {len(days)} days: {mean} on average", twin)
     return format_html(
         '<p class="oc-split-line"><span class="oc-xs">bars begin at 90 %</span><b>{}</b></p>{}', mean, drawn
     )
+
+
+def _per_cent(share: float) -> str:
+    """Never 100.00 where something is missing."""
+    return f"{share if share >= 100 else min(share, 99.99):.2f} %"  # noqa: PLR2004 - per cent
 
 
 def _tone(share: float) -> str:

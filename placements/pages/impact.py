@@ -37,7 +37,7 @@ def impact_of(actor: Actor, names: Collection[str], edit: ClusterEdit, now: date
     rows = list(ManagedCluster.objects.filter(name__in=names).order_by("name"))
     before = {row.name: Cluster(row.doc) for row in rows}
     changed = {row.name: Cluster(edit(deepcopy(row.doc))) for row in rows}
-    found, unknown = _concerned(before, changed)
+    found, unknown, elsewhere = _concerned(before, changed)
     together = Together.read(found, now)
     drop, keep, gain, others = [], [], [], set[str]()
     for row in found:
@@ -57,12 +57,12 @@ def impact_of(actor: Actor, names: Collection[str], edit: ClusterEdit, now: date
     keys = [row.pk for row in found]
     visible = set(queries.placements_for(actor).filter(pk__in=keys).values_list("pk", flat=True))
     return PlacementImpact(
-        _outcome(drop, visible, len(others)), _outcome(keep, visible), _outcome(gain, visible), unknown
+        _outcome(drop, visible, len(others)), _outcome(keep, visible), _outcome(gain, visible), unknown, elsewhere
     )
 
 
-def _concerned(before: Mapping[str, Cluster], changed: Mapping[str, Cluster]) -> tuple[list[Placement], int]:
-    """Placements to work out, at most ``MOST``, and how many more there are.
+def _concerned(before: Mapping[str, Cluster], changed: Mapping[str, Cluster]) -> tuple[list[Placement], int, int]:
+    """Placements to work out, at most ``MOST``, how many more there are, and how many have one that are left out.
 
     First those that have one of the clusters, then those of namespaces that would see one which they do not see now,
     or see one that loses a taint. Those that another scheduler decides are left out (P2).
@@ -76,14 +76,14 @@ def _concerned(before: Mapping[str, Cluster], changed: Mapping[str, Cluster]) ->
         once = before[name]
         is_freed = any(taint not in after.taints for taint in once.taints)
         entered |= {*sets_of(after.labels, sets)} - (set() if is_freed else {*sets_of(once.labels, sets)})
-    unknown = len(has) - len(found)
+    unknown, elsewhere = len(has) - len(found), sum(is_disabled(row.doc) for row in found)
     if entered:
         namespaces = ManagedClusterSetBinding.objects.filter(cluster_set__in=entered).values("namespace")
         further = rows.filter(namespace__in=namespaces).exclude(pk__in=has)
         more = list(further[: MOST - len(found)])
         unknown += further.count() - len(more)
         found += more
-    return [row for row in found if not is_disabled(row.doc)], unknown
+    return [row for row in found if not is_disabled(row.doc)], unknown, elsewhere
 
 
 def _outcome(found: Sequence[Placement], visible: Collection[str], others: int = 0) -> Affected:

@@ -203,6 +203,7 @@ def authority(request: HttpRequest) -> HttpResponse:
     serving = ca.parse_certificate((home / "serving.crt").read_bytes())
     revoked = IssuedCertificate.objects.filter(revoked_at__isnull=False).order_by("-revoked_at")
     alive = IssuedCertificate.objects.filter(revoked_at=None, not_after__gt=now)
+    people = alive.filter(cluster="")
     counts = issued_certificates.count_by_bucket(issued_certificates.of_clusters(), now)
     context = {
         "authorities": [
@@ -230,7 +231,8 @@ def authority(request: HttpRequest) -> HttpResponse:
         "in_use": counts[CertificateBucket.IN_USE],
         "replaced": counts[CertificateBucket.REPLACED],
         "removed": counts[CertificateBucket.REMOVED],
-        "people": alive.filter(cluster="").order_by("not_after")[:REVOKED_SHOWN],
+        "people": people.order_by("not_after")[:REVOKED_SHOWN],
+        "people_count": people.count(),
         "revoked": revoked[:REVOKED_SHOWN],
         "revoked_count": revoked.count(),
         "unknown": certificate_register.incidents()[:REVOKED_SHOWN],

@@ -16,6 +16,7 @@ from django.utils import timezone
 from clusters.kinds import MANAGED_CLUSTER
 from clusters.models import FleetMinute, HeartbeatDay, Lease, ManagedCluster, Transition
 from clustersets.models import ManagedClusterSet
+from ocmconsole.backup import scheduled
 from ocmconsole.console import first_steps
 from ocmconsole.core.models import BootstrapToken, Namespace
 from ocmconsole.demo import building, live
@@ -81,6 +82,16 @@ def test_each_step_is_computed_from_the_state_of_the_hub(admin: Client, settings
     assert steps(admin) == {"address": True, "admin": True, "passkey": True, "copy": None}
     User.objects.filter(username="raj").update(is_active=False)
     assert steps(admin)["admin"] is False
+
+
+def test_a_hub_that_makes_copies_by_the_clock_says_so(admin: Client, settings: Any, tmp_path: Path) -> None:
+    assert "The hub makes none" in page(admin.get("/"))
+    settings.OCMCONSOLE_BACKUP_EVERY, settings.OCMCONSOLE_BACKUP_PLACE = timedelta(hours=6), tmp_path
+    assert steps(admin)["copy"] is False
+    assert f"The hub makes one every 6 h, but there is no backup in {tmp_path} yet." in page(admin.get("/"))
+    (tmp_path / timezone.now().strftime(scheduled.NAME)).write_bytes(b"")
+    assert steps(admin)["copy"] is True
+    assert f"The hub makes one every 6 h, in {tmp_path}." in page(admin.get("/"))
 
 
 @pytest.mark.parametrize("host", ["*", "*.corp", "a..b", "-a", "a" * 64, "x\x01y", "0.0.0.0", "[::]", "224.0.0.1"])  # noqa: S104 - nothing is bound

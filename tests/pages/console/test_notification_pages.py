@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
-from ocmconsole.console import checkup
-from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.console import activity, checkup
+from ocmconsole.kubeapi.models import AuditEvent, Incarnation
 from ocmconsole.models import NotificationChannel, NotificationDelivery, NotificationRule
 from ocmconsole.notifications import channels, encrypted_columns, services
 from ocmconsole.notifications.message_kinds import KINDS, TEST, MessageKind
@@ -107,6 +109,41 @@ def test_a_test_and_a_replay_are_on_the_page_with_what_the_receiver_said(receive
     assert root.post("/notifications/-/replay/999999/").status_code == 404
 
 
+def state_of(client: Client) -> set[str]:
+    """Words of the state of the only channel, on the list and on its page."""
+    pages = (text(client.get(path)) for path in ("/notifications/", "/notifications/ops/"))
+    words = ("Works", "Not tried yet", "Sends nothing", "Behind")
+    return {word for page in pages for word in words if f"{word}</span>" in page}
+
+
+def test_a_channel_works_when_something_was_taken_and_not_before(receiver: Any, root: Client) -> None:
+    assert state_of(root) == {"Not tried yet"}
+    assert "A test is on its way" in text(root.post("/notifications/ops/test/", follow=True))
+    tell()
+    assert state_of(root) == {"Works"}
+
+
+def test_a_channel_by_which_the_hub_cannot_send_says_why(settings: Any, root: Client) -> None:
+    settings.OCMCONSOLE_MAIL = None
+    root.post("/notifications/-/add/", MADE | {"kind": "mail", "address": "ops@hub.example"})
+    lack = "Mail needs a server: this hub has no OCMCONSOLE_MAIL."
+    assert state_of(root) == {"Sends nothing"}
+    assert lack in text(root.get("/notifications/"))
+    answer = text(root.post("/notifications/ops/test/", follow=True))
+    assert f"It waits. {lack}" in answer
+    assert "on its way" not in answer
+
+
+@pytest.mark.contract("D28")
+def test_a_restored_hub_promises_no_message(receiver: Any, root: Client) -> None:
+    now = timezone.now()
+    Incarnation.objects.create(number=2, uid="two", begun_at=now, backup_at=now)
+    assert state_of(root) == {"Sends nothing"}
+    answer = text(root.post("/notifications/ops/test/", follow=True))
+    assert "It waits. This hub was restored and sends nothing until it is activated." in answer
+    assert "on its way" not in answer
+
+
 def test_a_secret_is_replaced_and_the_channel_switched_off_and_deleted(root: Client) -> None:
     root.post("/notifications/-/add/", MADE)
     first = encrypted_columns.read(NotificationChannel.objects.get(), "secret")
@@ -152,6 +189,13 @@ def test_a_message_leads_to_a_page(kind: MessageKind, root: Client) -> None:
     make.cluster("c1")
     one = kind.path(["c1"], "", 1)
     assert one == "/second-approval/c1/" or root.get(one).status_code == 200, "those have numbers"
+
+
+def test_a_message_that_leads_to_the_activity_filters_it() -> None:
+    """By what the page knows; other parameters it passes over."""
+    filters = [parse_qsl(urlsplit(kind.list_page).query) for kind in KINDS.values() if "/activity/" in kind.list_page]
+    assert [("act", "managedcluster:delete")] in filters
+    assert {name for each in filters for name, _ in each} <= {*activity.FILTERS}
 
 
 def test_more_channels_and_messages_ask_no_more_queries(receiver: Any, root: Client) -> None:

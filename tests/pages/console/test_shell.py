@@ -16,16 +16,16 @@ from guardian.shortcuts import assign_perm, remove_perm
 from clusters.kinds import CLUSTERSET_LABEL, GROUP
 from clusters.models import FleetMinute, ManagedCluster, Transition
 from clustersets.models import ManagedClusterSet
-from ocmconsole.console import live_updates
-from ocmconsole.core.models import BootstrapToken
+from ocmconsole.console import attention, live_updates
+from ocmconsole.core.models import AccessRequest, BootstrapToken
 from ocmconsole.kubeapi.access.session import actor_for
-from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.kubeapi.models import AuditEvent, HeldBack, WorkItem
 from ocmconsole.kubeapi.watch import change_log, follower
 from placements.kinds import PLACEMENT
 from registration.models import UnknownCertificate
 from registration.pki import ca
 from tests import factories as make
-from tests.actors import grant, namespace, person, rule, signed_in
+from tests.actors import ROOT, grant, namespace, person, rule, signed_in
 from tests.kept import kept
 
 pytestmark = [pytest.mark.django_db, pytest.mark.contract("D16")]
@@ -382,6 +382,19 @@ def test_what_was_put_away_comes_back_when_another_takes_its_place(admin: Client
 # ---------------------------------------------------------------- overview
 
 
+def test_what_needs_a_person_is_counted_beyond_the_rows_that_are_read(
+    admin: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three of each, where two are read."""
+    monkeypatch.setattr(attention, "MOST_READ", 2)
+    for name in ("long-1", "long-2", "long-3"):
+        make.cluster(name, accepted=True, spec={"leaseDurationSeconds": 86_400})
+    for name in ("ada", "bob", "cy"):
+        AccessRequest.objects.create(user=name, verb="get", resource="managedclusters", name=name, at=timezone.now())
+    found = {item.key: item.count for item in attention.find_attention_items(ROOT, timezone.now())}
+    assert (found["leases"], found["access"]) == (3, 3)
+
+
 def test_the_overview_counts_what_one_may_see(admin: Client, raj: Client, mallory: Client) -> None:
     assert "4 clusters" in page(admin, "/")
     assert "2 clusters" in page(raj, "/")
@@ -529,6 +542,15 @@ def test_hub_health_says_what_is_wrong(admin: Client, settings: Any) -> None:
     settings.OCMCONSOLE_REDIS_URL = "redis://127.0.0.1:1/0"
     html = page(admin, "/hub/")
     assert "It does not answer" in html
+
+
+def test_hub_health_counts_what_it_does_not_list(admin: Client) -> None:
+    now = timezone.now()
+    for number in range(12):
+        WorkItem.objects.create(reconciler="odd", name=f"o-{number}", due=now, attempts=3)
+        HeldBack.objects.create(user=f"u-{number}", limit="OCMCONSOLE_LIMIT_REQUESTS", since=now, last=now, count=1)
+    html = page(admin, "/hub/")
+    assert html.count("and 2 more") == 2
 
 
 def test_hub_health_calls_a_redis_that_is_not_there_not_used(admin: Client, settings: Any) -> None:

@@ -18,6 +18,7 @@ from clusters.kinds import CLUSTERSET_LABEL, GROUP
 from clusters.models import ManagedCluster
 from ocmconsole.kubeapi.access import session
 from placements.controller import history
+from placements.kinds import DISABLE_ANNOTATION, PLACEMENT
 from placements.pages import cluster_tab
 from tests import factories as make
 from tests.actors import grant, person, rule, signed_in
@@ -61,6 +62,19 @@ class TestBeforeAnAct:
         page = text(admin.get("/clusters/web-1/disconnect/"))
         assert "2 placements would drop it then" in page
         assert "1 placement would keep it" in page
+
+    def test_decisions_of_another_scheduler_are_said_to_be_there(self, admin: Client) -> None:
+        for name in ("all", "one", "patient"):
+            make.edit(
+                PLACEMENT,
+                name,
+                lambda doc: doc["metadata"].setdefault("annotations", {}).update({DISABLE_ANNOTATION: "true"}),
+                namespace=TEAM,
+            )
+        make.settle()
+        page = text(admin.get("/clusters/web-1/remove/"))
+        assert "3 placements are decided by another scheduler What changes here is among their decisions" in page
+        assert "None has chosen it" not in page
 
     def test_a_taint_can_be_tried_and_is_not_stored(self, admin: Client) -> None:
         data = {"key": "gpu", "value": "", "effect": "NoSelect"}

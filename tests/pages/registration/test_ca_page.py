@@ -12,7 +12,7 @@ import pytest
 from django.db.models import F
 from django.test import Client
 
-from registration.certificates import ca_rotation
+from registration.certificates import ca_rotation, certificate_pages
 from registration.models import IssuedCertificate
 from registration.pki import ca, kubeconfigs
 from tests import factories as make
@@ -50,6 +50,19 @@ def test_without_a_rotation_there_is_one_authority_and_the_command_for_another(b
     assert "Authority Name ocmconsole hub" in text
     assert "rotate client lets a new one take its place." in text
     assert "rotated" not in text
+
+
+def test_certificates_of_people_are_counted_also_where_some_are_not_listed(
+    boss: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        kubeconfigs.of_user(ROOT, f"li-{number}", groups=(), lifetime=timedelta(days=1 + number))
+    count = IssuedCertificate.objects.filter(cluster="", revoked_at=None).count()
+    assert f"Certificates of people ({count}) User" in read(boss)
+    monkeypatch.setattr(certificate_pages, "REVOKED_SHOWN", 1)
+    assert f"Certificates of people ({count}, shown are the 1 that end first)" in read(boss)
+    IssuedCertificate.objects.filter(cluster="").update(revoked_at=F("not_before"))
+    assert f"Revoked ({count}, shown are the last 1)" in read(boss)
 
 
 def test_a_rotation_of_clients_says_who_was_seen_and_who_is_left(boss: Client) -> None:

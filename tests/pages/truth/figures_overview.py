@@ -150,7 +150,9 @@ def _(site: Site, person: str) -> Compared:
     wanted = {f"{date.day} {date:%b}": 100 * heard[date] / due[date] for date in due}
     # A day that is not in the table began before the thirty days.
     return {label: share for label, share in shown.items() if label in wanted}, {
-        label: f"{share:.2f} %" for label, share in wanted.items() if label in shown
+        label: f"{share if share == 100 else min(share, 99.99):.2f} %"  # never all of it where one is missing
+        for label, share in wanted.items()
+        if label in shown
     }
 
 

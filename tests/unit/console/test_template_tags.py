@@ -13,7 +13,7 @@ from django.utils.html import escape
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ocmconsole.templatetags import console, timeline
+from ocmconsole.templatetags import charts, console, timeline
 
 NOW = datetime(2026, 11, 21, 2, 21, 11, tzinfo=UTC)
 texts = st.text(st.characters(exclude_categories=["Cs"]))
@@ -224,3 +224,12 @@ def test_a_gap_of_today_has_its_time_and_an_earlier_one_its_date(moment: datetim
     assert words(shown) == said
     assert f'title="{title}"' in shown
     assert f'datetime="{moment:%Y-%m-%dT%H:%M:%SZ}"' in shown
+
+
+def test_availability_is_all_of_it_only_where_nothing_is_missing() -> None:
+    shares = {"1 Nov": 99.999, "2 Nov": 100.0, "3 Nov": None}
+    days = [{"label": label, "share": share} for label, share in shares.items()]
+    drawn = charts.availability_bars(days, counted="Time that it was not silent")
+    assert re.findall(r"<td>([^<]+)</td>", drawn)[1::2] == ["99.99 %", "100.00 %", "not looked"]
+    assert "Time that it was not silent" in drawn
+    assert "Heartbeats" not in drawn
