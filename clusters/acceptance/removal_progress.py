@@ -124,8 +124,8 @@ class Departure:
 
     @property
     def kinds(self) -> str:
-        """Of what is counted: ``ManagedClusterAddOns and ManifestWorks``."""
-        return " and ".join(f"{each.kind}s" for each in self.cleaned)
+        """Of what is counted: ``ManagedClusterAddOns or ManifestWorks``."""
+        return " or ".join(f"{each.kind}s" for each in self.cleaned)
 
     @property
     def left_by_kind(self) -> str:

@@ -1,8 +1,7 @@
 """What a new hub still lacks, for its admins: shown on the overview while there is no cluster.
 
 Each step is computed from the state of the hub, except the copy of its data, of which the hub cannot know unless it
-makes one by the clock. A step that
-an admin has put away stays away for that account.
+makes one by the clock. A step that an admin has put away stays away for that account.
 """
 
 from __future__ import annotations

@@ -434,7 +434,7 @@ def test_who_may_not_accept_revokes_nothing(joined: str) -> None:
 
 @pytest.mark.contract("H7")
 def test_disconnecting_explains_and_may_revoke(joined: str, boss: Client) -> None:
-    assert "There are no ManagedClusterAddOns and ManifestWorks in its namespace." in text_of(
+    assert "There are no ManagedClusterAddOns or ManifestWorks in its namespace." in text_of(
         boss.get("/clusters/c1/disconnect/")
     )
     make.work("c1")
@@ -464,7 +464,7 @@ def test_what_was_disconnected_is_let_in_again(joined: str, boss: Client) -> Non
 
 @pytest.mark.contract("W18", "H27")
 def test_removal_takes_the_name_and_shows_what_is_in_the_way(joined: str, boss: Client) -> None:
-    unheld = "none of the ManagedClusterAddOns and ManifestWorks in its namespace has a finalizer"
+    unheld = "none of the ManagedClusterAddOns or ManifestWorks in its namespace has a finalizer"
     assert unheld in text_of(boss.get("/clusters/c1/remove/"))
     make.work("c1", finalizers=["example.com/undo"])
     make.settle()
