@@ -94,11 +94,6 @@ class PolicyInput:
         return self.max_accepts == 1 and len(self.tokens) == 1 and is_one_name(self.pattern)
 
 
-def expression_of(pattern: str) -> str:
-    """What ``misfit`` asks of a name, as a regular expression for a database."""
-    return f"^{re.escape(pattern)}$".replace(r"\*", ".*").replace(r"\?", ".")
-
-
 def is_one_name(pattern: str) -> bool:
     return not any(True for _ in subdomain_flaws(pattern))
 

@@ -128,6 +128,13 @@ def test_trying_says_when_it_did_not_look_at_all_that_asked(monkeypatch: pytest.
     assert cut in page(ana.get("/policies/web/"))
 
 
+def test_a_pattern_of_many_stars_is_tried_as_fast_as_any() -> None:
+    """A regular expression that a database makes of it would take days."""
+    arrive(f"prod-{'a' * 20}", "prod-x")
+    tried = page(person("ana", *ALL).post("/policies/-/new/", wanted(act="try", pattern=f"prod{'*' * 20}x")))
+    assert "1 fits:" in tried
+
+
 @pytest.mark.contract("D16")
 def test_trying_names_no_cluster_that_the_person_may_not_see() -> None:
     arrive("eu-1")
