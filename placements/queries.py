@@ -65,8 +65,13 @@ def sets_of_brakes(actor: Actor, rows: Iterable[EvictionBrake]) -> set[str]:
 
 
 def scopes_of_brakes(rows: Iterable[EvictionBrake], seen: Collection[str]) -> list[str]:
-    """What each is about, in words: ``the whole hub``, ``set prod``, or ``a set`` that is not among ``seen``."""
-    return [f"set {row.scope}" if row.scope in seen else "a set" if row.scope else "the whole hub" for row in rows]
+    """What they are about, in words: ``the whole hub``, ``set prod``; sets that are not among ``seen`` are counted."""
+    scopes = [row.scope for row in rows]
+    named = [f"set {each}" if each else "the whole hub" for each in scopes if not each or each in seen]
+    unseen = len(scopes) - len(named)
+    if unseen == 1:
+        return [*named, "another set" if named else "a set"]
+    return [*named, f"{unseen} {'other ' if named else ''}sets"] if unseen else named
 
 
 def held_of(row: Placement, now: datetime) -> Held | None:

@@ -56,7 +56,6 @@ MOST_PUT_AWAY = 20  # items in a person's preferences, so that these stay small
 MOST_READ = 100  # rows of one item; more are counted by the database
 ENDING = (ExpiryBucket.REVOKED, ExpiryBucket.EXPIRED, ExpiryBucket.WEEK)
 LONG_LEASE = Q(lease_duration_seconds__gte=LONGEST_LEASE_SECONDS, hub_accepts_client=True)
-FOR_A_PERSON = "They wait for a person."
 KEPT, LOOKED = "ocmconsole.attention", "ocmconsole.glance"
 
 
@@ -233,7 +232,12 @@ def _held(actor: Actor, now: datetime) -> Item | None:
     if not total:
         return None
     together = first == found["last"] and not found["open"]
-    until = f"{'They' if together else 'The first'} wait until {clock_time(first, now)}." if first else FOR_A_PERSON
+    all_ = "It waits" if total == 1 else "They wait"
+    until = (
+        f"{all_ if together else 'The first wait'} until {clock_time(first, now)}."
+        if first
+        else f"{all_} for a person."
+    )
     state = f"{total} {first}"
     text = (
         f"Most clusters of {_of_brakes(actor, now)} fell silent at once: {total:,} eviction{pluralize(total)} of"
@@ -248,8 +252,9 @@ def _of_brakes(actor: Actor, now: datetime) -> str:
     rows = placements.standing_brakes(now)
     if any(not row.scope for row in rows):
         return "the whole hub"
-    scopes = placements.scopes_of_brakes(rows, placements.sets_of_brakes(actor, rows))
-    return scopes[0] if len(scopes) == 1 else f"each of {len(scopes)} sets" if scopes else "the hub or of a set"
+    if len(rows) == 1:
+        return placements.scopes_of_brakes(rows, placements.sets_of_brakes(actor, rows))[0]
+    return f"each of {len(rows)} sets" if rows else "the hub or of a set"
 
 
 def _credentials(visible: QuerySet[Any], now: datetime) -> Item | None:

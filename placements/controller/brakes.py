@@ -12,14 +12,12 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import reduce
-from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.db.models import Max, Q
+from django.db.models import Max
 
 from clusters.health import silence
 from clusters.health.status import silence_grace
@@ -73,26 +71,46 @@ def fallen(since: datetime, scope: Membership | None) -> QuerySet[Any]:
 
 def silent_now(row: EvictionBrake) -> int:
     """How many clusters are silent now whose silence the brake is about."""
-    return int(_silent_of(row, _memberships([row.scope])).count())
-
-
-def held_besides(row: EvictionBrake, others: Iterable[EvictionBrake]) -> tuple[list[EvictionBrake], int]:
-    """Which other brakes are about clusters whose silence this one is about, and about how many of these."""
-    rows = [each for each in others if each.pk != row.pk]
-    if not rows:
-        return [], 0
-    sets = _memberships([row.scope, *(each.scope for each in rows)])
-    mine = _silent_of(row, sets)
-    conditions = [(each, Q(pk__in=_silent_of(each, sets).values("pk"))) for each in rows]
-    found = [(each, condition) for each, condition in conditions if mine.filter(condition).exists()]
-    count = mine.filter(reduce(or_, (condition for _, condition in found))).count() if found else 0
-    return [each for each, _ in found], count
-
-
-def _silent_of(row: EvictionBrake, sets: Mapping[str, Membership]) -> QuerySet[Any]:
+    sets = _memberships([row.scope])
     if row.scope and row.scope not in sets:
-        return ManagedCluster.objects.none()
-    return fallen(row.since - SECOND, sets.get(row.scope))
+        return 0
+    return int(fallen(row.since - SECOND, sets.get(row.scope)).count())
+
+
+@dataclass(slots=True)
+class Reach:
+    """How many clusters are silent whose silence a brake is about; ``kept`` of them, others are about as well."""
+
+    silent: int = 0
+    kept: int = 0
+    others: set[int] = field(default_factory=set)  # of these brakes their places in the list
+
+
+def reach_of(rows: Sequence[EvictionBrake]) -> list[Reach]:
+    """Of each brake; of several in one look at all silent clusters, as there may be as many brakes as sets."""
+    if len(rows) < 2:  # noqa: PLR2004 - nothing to compare
+        return [Reach(silent_now(row)) for row in rows]
+    sets = _memberships(row.scope for row in rows)
+    exclusive = {
+        each.name: place for place, row in enumerate(rows) if (each := sets.get(row.scope)) and each.is_exclusive
+    }
+    selecting = [
+        (place, each) for place, row in enumerate(rows) if (each := sets.get(row.scope)) and not each.is_exclusive
+    ]
+    of_hub = [place for place, row in enumerate(rows) if not row.scope]
+    found = [Reach() for _ in rows]
+    columns = ["clusterset", "available_since", *(["labels"] if selecting else [])]
+    for clusterset, at, *labels in fallen(min(row.since for row in rows) - SECOND, None).values_list(*columns):
+        about = [place for place, each in selecting if each.includes(labels[0])] + of_hub
+        about += [exclusive[clusterset]] if clusterset in exclusive else []
+        about = [place for place in about if at >= rows[place].since - SECOND]
+        for place in about:
+            found[place].silent += 1
+            found[place].kept += len(about) > 1
+            found[place].others.update(about)
+    for place, reach in enumerate(found):
+        reach.others.discard(place)
+    return found
 
 
 # ---------------------------------------------------------------- how one begins

@@ -25,6 +25,7 @@ from placements.controller import brakes
 from placements.scheduler.brake import WAIT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
 
     from django.http import HttpRequest, HttpResponse
@@ -83,25 +84,26 @@ class ShownBrake:
 
 
 def shown_brakes(actor: Actor, now: datetime) -> list[ShownBrake]:
-    """Those that stand now; a set is named to who sees it. Three queries for each, more where several stand."""
+    """Those that stand now; a set is named to who sees it."""
     rows = queries.standing_brakes(now)
     seen = queries.sets_of_brakes(actor, rows)
-    found = []
-    for row in rows:
-        others, kept = brakes.held_besides(row, rows)
-        found.append(
-            ShownBrake(
-                row,
-                now,
-                row.scope if row.scope in seen else "",
-                reverse("clustersets:set", args=[row.scope]) if row.scope in seen else "",
-                services.may_decide(actor, row.scope),
-                brakes.silent_now(row),
-                get_text_list(queries.scopes_of_brakes(others, seen), "and"),
-                kept,
-            )
+    return [
+        ShownBrake(
+            row,
+            now,
+            row.scope if row.scope in seen else "",
+            reverse("clustersets:set", args=[row.scope]) if row.scope in seen else "",
+            services.may_decide(actor, row.scope),
+            reach.silent,
+            _scopes((rows[place] for place in sorted(reach.others)), seen),
+            reach.kept,
         )
-    return found
+        for row, reach in zip(rows, brakes.reach_of(rows), strict=True)
+    ]
+
+
+def _scopes(rows: Iterable[EvictionBrake], seen: set[str]) -> str:
+    return get_text_list(queries.scopes_of_brakes(rows, seen), "and")
 
 
 @login_required
@@ -141,13 +143,14 @@ def _decided(request: HttpRequest, actor: Actor) -> HttpResponse:
 
 def _released(actor: Actor, row: EvictionBrake) -> str:
     """What follows, and which other brakes that stand still hold up."""
-    rows = queries.standing_brakes(clock.now())
-    others, kept = brakes.held_besides(row, rows)
+    rows = [row, *(each for each in queries.standing_brakes(clock.now()) if each.pk != row.pk)]
+    reach = brakes.reach_of(rows)[0]
+    kept, leaving = reach.kept, reach.silent - reach.kept
     if not kept:
         return "The evictions are released. Clusters that are silent leave within moments."
-    leaving = brakes.silent_now(row) - kept
     moves = f"{leaving:,} silent cluster{pluralize(leaving, ' leaves,s leave')} within moments"
-    scopes = get_text_list(queries.scopes_of_brakes(others, queries.sets_of_brakes(actor, others)), "and")
+    others = [rows[place] for place in sorted(reach.others)]
+    scopes = _scopes(others, queries.sets_of_brakes(actor, others))
     return (
         f"The brake is released. {moves if leaving else 'No cluster leaves yet'}: {kept:,} that"
         f" {pluralize(kept, 'is,are')} silent stay{pluralize(kept, 's,')}, held by the brake of {scopes}."

@@ -8,12 +8,16 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.db import connection
 from django.test import Client, override_settings
+from django.test.utils import CaptureQueriesContext
 
-from clusters.kinds import GROUP
+from clusters.kinds import GROUP, MANAGED_CLUSTER
 from clusters.models import ManagedCluster
 from ocmconsole.kubeapi.health import metrics
 from ocmconsole.kubeapi.models import AuditEvent
+from placements import queries
+from placements.controller import brakes
 from placements.controller.scheduling import decided_in
 from placements.kinds import BRAKE_ENDED, BRAKE_KEPT
 from placements.models import EvictionBrake, HeldEvictions, Placement, PlacementDecision
@@ -132,6 +136,37 @@ def test_who_releases_a_brake_whose_clusters_another_holds_all_reads_that_none_l
     of_set = EvictionBrake.objects.create(**same_as(brake(), scope="web"))
     done = text(admin.post("/placements/held/", {"brake": str(of_set.pk), "act": "release"}, follow=True))
     assert "No cluster leaves yet: 4 that are silent stay, held by the brake of the whole hub." in done
+
+
+def test_a_brake_that_holds_no_cluster_alone_is_not_said_to_evict_any(admin: Client) -> None:
+    of_set = EvictionBrake.objects.create(**same_as(brake(), scope="web"))
+    page = text(admin.get(f"/placements/held/?release={of_set.pk}"))
+    assert "End this brake now? No cluster leaves by it" in page
+
+
+def test_one_eviction_waits_in_the_singular(admin: Client) -> None:
+    HeldEvictions.objects.update(count=1)
+    assert f"1 eviction of 1 placement waits. It waits until {until()}." in text(admin.get("/"))
+
+
+def test_many_brakes_are_compared_in_one_look_at_the_silent_clusters(admin: Client) -> None:
+    """Of the hub, of two exclusive sets, one without members, of a set that selects, of one that is gone."""
+    make.clusterset("empty")
+    make.clusterset(
+        "named", selector={"selectorType": "LabelSelector", "labelSelector": {"matchLabels": {"kept": "no"}}}
+    )
+    for name in ("web-1", "web-2"):
+        make.edit(MANAGED_CLUSTER, name, lambda doc: doc["metadata"]["labels"].update(kept="no"))
+    rows = [brake(), *(EvictionBrake(**same_as(brake(), scope)) for scope in ("web", "empty", "named", "gone"))]
+    with CaptureQueriesContext(connection) as asked:
+        found = brakes.reach_of(rows)
+    assert len(asked) == 2
+    assert [each.silent for each in found] == [brakes.silent_now(row) for row in rows] == [5, 4, 0, 2, 0]
+    assert [each.kept for each in found] == [4, 4, 0, 2, 0]
+    assert [each.others for each in found] == [{1, 3}, {0, 3}, set(), {0, 1}, set()]
+    assert queries.scopes_of_brakes(rows[1:3], set()) == ["2 sets"]
+    assert queries.scopes_of_brakes(rows[:2], set()) == ["the whole hub", "another set"]
+    assert queries.scopes_of_brakes(rows[:4], {"web"}) == ["the whole hub", "set web", "2 other sets"]
 
 
 def test_why_not_the_playground_and_the_debugger_hold_them_too(admin: Client) -> None:
