@@ -32,8 +32,8 @@ BEAT: dict[str, dict[str, object]] = {
 }
 
 # What must be on time has a queue of its own, which a worker of its own can serve; a worker for both takes turns. Each
-# is short, as it holds up the others there: the seal is not among them, for it may have much to do, and may be late.
-TIMELY = frozenset({"sweep-leases", "note-heartbeats", "keep-sets", "note-revocations"})
+# is short, as it holds up the others there: what seals and notes what was taken away may have much to do, or wait.
+TIMELY = frozenset({"sweep-leases", "note-heartbeats", "keep-sets"})
 # What may take minutes has a thread of its own in the one-process hub.
 SLOW = frozenset({"back-up"})
 CLOCK = "clock"
