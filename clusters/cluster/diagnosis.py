@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from django.db.models import Q
+
 from clusters import queries
 from clusters.acceptance import removal_progress
 from clusters.health.status import AGENT_LOG, NextStep, NextStepPage, Status, Word
@@ -54,8 +56,11 @@ def with_it(actor: Actor, cluster: ManagedCluster) -> Silent:
     at = cluster.available_since
     if at is None:
         return Silent(0, 0, cluster.clusterset)
-    fell = Transition.objects.filter(turn=Transition.Turn.SILENT, at__range=(at - TOGETHER, at + TOGETHER))
-    near = queries.clusters_for(actor).filter(name__in=fell.values("cluster"), created__lte=at + TOGETHER)
+    window = (at - TOGETHER, at + TOGETHER)
+    fell = Transition.objects.filter(turn=Transition.Turn.SILENT, at__range=window)  # kept for thirty days
+    once = Q(name__in=fell.values("cluster"), created__lte=window[1])
+    still = Q(available="Unknown", joined="True", hub_accepts_client=True, available_since__range=window)
+    near = queries.clusters_for(actor).filter(once | still)
     sets = list(near.exclude(pk=cluster.pk).order_by().values_list("clusterset", flat=True))
     return Silent(len(sets), sets.count(cluster.clusterset) if cluster.clusterset else 0, cluster.clusterset)
 

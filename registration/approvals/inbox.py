@@ -42,7 +42,10 @@ MOST_GONE = 200  # a bulk act decides thousands at once; greyed rows are there f
 LONGEST_WHY = 110  # characters that fit into a row
 LONGEST_ID = 18  # digits of a row's number
 Decision = ClusterFacts.Decision
-ANSWERED = {State.APPROVED: "approved", State.ISSUED: "approved"}  # states of requests; others are shown as they are
+ANSWERED: dict[str, str] = {
+    State.APPROVED: "approved",
+    State.ISSUED: "approved",
+}  # states of requests; others are shown as they are
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,7 @@ class InboxRow:
     def certificate(self) -> str:
         """What became of the newest request; empty where none was made."""
         newest = next(iter(self.found.asked), None)
-        return ANSWERED.get(State(newest.state), newest.state.lower()) if newest is not None else ""
+        return ANSWERED.get(newest.state, newest.state.lower()) if newest is not None else ""
 
     @property
     def clusterset(self) -> str:

@@ -14,6 +14,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods
 
 from clusters import queries as clusters
+from clusters.models import ManagedCluster
 from ocmconsole.components import refusals
 from ocmconsole.components.links import audit_url, explain_url
 from ocmconsole.core.models import BootstrapToken, BootstrapTokenUse, TokenPermission
@@ -192,7 +193,8 @@ def _revoke_page(request: HttpRequest, actor: Actor, token: BootstrapToken, *, m
         signer=agent_names.SIGNER,
     )
     asking = list(waiting.values_list("cluster", flat=True))
-    waiting_names = _visible(actor, set(asking))
+    named = set(ManagedCluster.objects.filter(name__in=set(asking)).values_list("name", flat=True))
+    waiting_names = _visible(actor, named)
     brought = set(token.brought.values_list("cluster", flat=True)) - waiting_names
     joined = clusters.clusters_for(actor).filter(name__in=brought, hub_accepts_client=True)
     naming = [policy.name for policy in ApprovalPolicy.objects.filter(enabled=True) if token.pk in policy.tokens]
@@ -201,7 +203,8 @@ def _revoke_page(request: HttpRequest, actor: Actor, token: BootstrapToken, *, m
         "state": str(token.state(clock.now())),
         "requests": len(asking),
         "waiting": sorted(waiting_names),
-        "unseen": sum(name not in waiting_names for name in asking),
+        "unseen": sum(name in named - waiting_names for name in asking),
+        "nameless": sum(name not in named for name in asking),
         "joined": list(joined.values_list("name", flat=True)),
         "policies": naming if request.user.has_perm(PolicyPermission.VIEW) else [],
         "may_revoke": may_revoke,

@@ -22,7 +22,7 @@ from clusters.fleet.listing import Listing
 from clusters.health import certificate_expiry, metrics, status_sql, uptime
 from clusters.health.status import Word
 from clusters.kinds import MAINTENANCE_TAINT, MANAGED_CLUSTER, microseconds
-from clusters.models import ClusterFacts, ManagedCluster, Serving
+from clusters.models import ClusterFacts, ManagedCluster, Serving, Transition
 from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.kinds import Key
 from registration.approvals import services
@@ -176,6 +176,12 @@ def test_others_that_one_may_not_see_are_not_counted(boss: Client) -> None:
 def test_one_that_is_back_fell_silent_with_it_all_the_same(boss: Client) -> None:
     fleet_falls_silent("c1", "c2")
     make.said("c2", "ManagedClusterConditionAvailable", "True")
+    assert "1 other has fallen silent with it, 1 of them in set web." in read(boss.get("/clusters/c1/"))
+
+
+def test_what_fell_silent_together_is_known_after_its_turns_are_forgotten(boss: Client) -> None:
+    fleet_falls_silent("c1", "c2")
+    Transition.objects.all().delete()  # as of those that are older than thirty days
     assert "1 other has fallen silent with it, 1 of them in set web." in read(boss.get("/clusters/c1/"))
 
 

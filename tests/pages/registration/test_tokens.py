@@ -12,9 +12,10 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from clusters.models import ManagedCluster
 from ocmconsole.core.models import BootstrapToken
 from ocmconsole.core.tokens import tokens
-from ocmconsole.kubeapi.models import AuditEvent
+from ocmconsole.kubeapi.models import AuditEvent, writing
 from tests import factories as make
 from tests import requests
 from tests.actors import person as actor
@@ -155,6 +156,16 @@ def test_requests_of_clusters_that_one_may_not_see_are_counted_before_a_token_is
     assert "2 requests that came with it wait on" in blind
     assert "<p>2 of clusters that you may not see. Their agents" in blind
     assert "eu-1" not in blind
+
+
+def test_a_request_without_a_cluster_is_not_said_to_be_of_one_that_is_hidden() -> None:
+    token = minted("ana")
+    bring(token, "eu-1", "eu-2")
+    with writing():
+        ManagedCluster.objects.filter(name="eu-2").delete()
+    text = page(person("ana", "add_bootstraptoken", "view_managedcluster").get(f"/tokens/{token.pk}/revoke/"))
+    assert "eu-1</a>, and 1 that names no cluster of this hub. Their agents" in text
+    assert "may not see" not in text
 
 
 def test_a_token_of_somebody_else_is_not_there() -> None:
