@@ -78,7 +78,7 @@ def silent_now(row: EvictionBrake) -> int:
 
 
 @dataclass(slots=True)
-class Reach:
+class BrakeReach:
     """How many clusters are silent whose silence a brake is about; ``kept`` of them, others are about as well."""
 
     silent: int = 0
@@ -86,10 +86,10 @@ class Reach:
     others: set[int] = field(default_factory=set)  # of these brakes their places in the list
 
 
-def reach_of(rows: Sequence[EvictionBrake]) -> list[Reach]:
+def reach_of(rows: Sequence[EvictionBrake]) -> list[BrakeReach]:
     """Of each brake; of several in one look at all silent clusters, as there may be as many brakes as sets."""
     if len(rows) < 2:  # noqa: PLR2004 - nothing to compare
-        return [Reach(silent_now(row)) for row in rows]
+        return [BrakeReach(silent_now(row)) for row in rows]
     sets = _memberships(row.scope for row in rows)
     exclusive = {
         each.name: place for place, row in enumerate(rows) if (each := sets.get(row.scope)) and each.is_exclusive
@@ -98,7 +98,7 @@ def reach_of(rows: Sequence[EvictionBrake]) -> list[Reach]:
         (place, each) for place, row in enumerate(rows) if (each := sets.get(row.scope)) and not each.is_exclusive
     ]
     of_hub = [place for place, row in enumerate(rows) if not row.scope]
-    found = [Reach() for _ in rows]
+    found = [BrakeReach() for _ in rows]
     columns = ["clusterset", "available_since", *(["labels"] if selecting else [])]
     for clusterset, at, *labels in fallen(min(row.since for row in rows) - SECOND, None).values_list(*columns):
         about = [place for place, each in selecting if each.includes(labels[0])] + of_hub
