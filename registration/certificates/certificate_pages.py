@@ -203,7 +203,7 @@ def authority(request: HttpRequest) -> HttpResponse:
     serving = ca.parse_certificate((home / "serving.crt").read_bytes())
     revoked = IssuedCertificate.objects.filter(revoked_at__isnull=False).order_by("-revoked_at")
     alive = IssuedCertificate.objects.filter(revoked_at=None, not_after__gt=now)
-    people = alive.filter(cluster="")
+    people, unknown = alive.filter(cluster=""), certificate_register.incidents()
     counts = issued_certificates.count_by_bucket(issued_certificates.of_clusters(), now)
     context = {
         "authorities": [
@@ -235,7 +235,8 @@ def authority(request: HttpRequest) -> HttpResponse:
         "people_count": people.count(),
         "revoked": revoked[:REVOKED_SHOWN],
         "revoked_count": revoked.count(),
-        "unknown": certificate_register.incidents()[:REVOKED_SHOWN],
+        "unknown": unknown[:REVOKED_SHOWN],
+        "unknown_count": unknown.count(),
     }
     return render(request, "registration/certificates/ca.html", context)
 

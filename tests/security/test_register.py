@@ -116,7 +116,7 @@ def test_an_incident_is_shown_to_admins_on_the_overview_the_page_of_the_ca_and_b
     client = Client()
     client.force_login(User.objects.create_superuser("rita"), "django.contrib.auth.backends.ModelBackend")
     page = client.get(found[0].url.partition("#")[0]).content.decode()
-    assert "Certificates of this CA that the hub did not issue" in page
+    assert "Certificates of this CA that the hub did not issue (1)" in page
     assert UnknownCertificate.objects.get().serial in page
 
 
