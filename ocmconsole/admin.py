@@ -10,14 +10,10 @@ from allauth.account.admin import EmailAddress
 from allauth.mfa.admin import Authenticator
 from allauth.socialaccount.admin import SocialAccount, SocialApp, SocialToken
 from django.contrib import admin
-from django.contrib.admin.forms import AdminPasswordChangeForm as OwnPasswordForm
-from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.forms import AdminPasswordChangeForm
 from django.contrib.auth.models import Group, User
-from django.contrib.auth.views import PasswordChangeView
-from django.http import HttpResponseRedirect
-from django.urls import reverse, reverse_lazy
+from django.urls import reverse
 
 from ocmconsole import admin_records  # noqa: F401 - registers the hub's own records
 from ocmconsole.accounts import people
@@ -27,7 +23,7 @@ from ocmconsole.kubeapi.access.actor import EntryPoint
 from ocmconsole.kubeapi.access.session import actor_of
 
 if TYPE_CHECKING:
-    from django.http import HttpRequest, HttpResponse
+    from django.http import HttpRequest
 
     from ocmconsole.kubeapi.access.actor import Actor
 
@@ -91,21 +87,6 @@ class PersonAdmin(SubjectAdmin, UserAdmin):  # type: ignore[type-arg] # as above
             return super(PersonAdmin, view).user_change_password(request, id, form_url)
         except errors.ApiError as error:
             return self.refused(request, error)
-
-
-class OwnPassword(PasswordChangeView):
-    """As Django admin's page, which would write the password by itself."""
-
-    form_class = OwnPasswordForm
-    success_url = reverse_lazy("admin:password_change_done")
-
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return {**admin.site.each_context(self.request), **super().get_context_data(**kwargs)}
-
-    def form_valid(self, form: Any) -> HttpResponse:
-        people.change_own_password(actor_of(self.request, EntryPoint.ADMIN), form.save(commit=False))
-        update_session_auth_hash(self.request, form.user)
-        return HttpResponseRedirect(self.get_success_url())
 
 
 @admin.register(Group)

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from typing import Any, NoReturn
 
+from django.conf import settings
 from django.contrib.auth.models import Group, Permission, User
 from django.db.models import Model
 
@@ -208,10 +210,18 @@ def _save(
                 save_named(wish.actor, entry["new"])
         if isinstance(holder, User):
             _move(holder, moved)
+            if not holder.is_active:
+                _end_sessions(holder)
         if changed or moved:
             permissions.audit_entry(wish.actor, wish.act, place_of(holder), diff=[*changed, *moved]).save()
         for step, reason in zip(steps, reasons, strict=True):
             permissions.write_change(wish.actor, step, reason)
+
+
+def _end_sessions(user: User) -> None:
+    """Who is active again later signs in anew, and so does who has stolen a browser."""
+    store: Any = import_module(settings.SESSION_ENGINE).SessionStore
+    store.get_model_class().objects.filter(user=user).delete()
 
 
 def _membership(before: set[Group], after: set[Group]) -> list[dict[str, Any]]:

@@ -142,7 +142,7 @@ PAGES = [
     "/", "/approvals/", "/clusters/", "/help/", "/search/?q=a", "/account/", "/account/password/", "/account/passkeys/",
     "/account/sessions/", "/preferences/", "/logout/", "/nothing-here/", "/admin/", "/admin/auth/user/", "/admin/auth/user/add/",
     "/admin/auth/user/1/change/", "/admin/auth/user/1/password/", "/admin/auth/group/add/", "/admin/kubeapi/auditevent/",
-    "/admin/clusters/managedcluster/", "/admin/clusters/managedcluster/add/", "/admin/password_change/",
+    "/admin/clusters/managedcluster/", "/admin/clusters/managedcluster/add/",
 ]  # fmt: skip
 
 

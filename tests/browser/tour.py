@@ -163,7 +163,6 @@ PAGES: dict[str, tuple[str, ...]] = {
         "/admin/registration/issuedcertificate/",
         "/admin/kubeapi/auditevent/",
         "/admin/auth/user/add/",
-        "/admin/password_change/",
         "/clusters/{removing}/remove/",
         "/clusters/{silent}/",
         "/clusters/{silent}/health/",

@@ -18,9 +18,11 @@ from django.urls import path as route
 from django.utils import timezone
 
 from ocmconsole import urls as console
+from ocmconsole.accounts import people
 from ocmconsole.kubeapi.access import session
 from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.signin import lifetime, recently_authenticated, single_sign_on
+from tests import factories as make
 from tests.actors import grow_old
 
 pytestmark = pytest.mark.django_db
@@ -111,9 +113,24 @@ def test_too_many_requests_are_answered_with_a_time_to_wait(client: Client) -> N
 
 def test_a_deactivated_person_stays_out_and_loses_the_session(client: Client, ana: User) -> None:
     sign_in(client)
-    User.objects.filter(pk=ana.pk).update(is_active=False)
+    _switch(ana, on=False)
     assert client.get("/account/").status_code == 302
     assert b"correct username and password" in sign_in(Client()).content
+
+
+def test_who_is_active_again_signs_in_anew(client: Client, ana: User) -> None:
+    sign_in(client)
+    assert client.get("/account/").status_code == 200
+    _switch(ana, on=False)
+    _switch(ana, on=True)
+    assert client.get("/account/").status_code == 302
+    assert sign_in(client).status_code == 302
+    assert client.get("/account/").status_code == 200
+
+
+def _switch(user: User, *, on: bool) -> None:
+    user.is_active = on
+    people.save_user(make.ADMIN, user)
 
 
 def test_nobody_signs_up(client: Client) -> None:
