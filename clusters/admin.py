@@ -82,11 +82,13 @@ class OfNamespaces(ResourceAdmin):
 
     @admin.display
     def conditions(self, row: Any) -> str:
-        """``Applied, Available; not Progressing``."""
+        """``Applied; not Progressing; unknown: Available``."""
         found = [(str(each.get("type", "")), each.get("status")) for each in conditions_of(row.doc)]
         held = ", ".join(name for name, status in found if status == "True")
-        lacking = ", ".join(name for name, status in found if status != "True")
-        return "; ".join(filter(None, (held, f"not {lacking}" if lacking else ""))) or "none reported"
+        lacking = ", ".join(name for name, status in found if status == "False")
+        unknown = ", ".join(name for name, status in found if status not in {"True", "False"})
+        said = (held, f"not {lacking}" if lacking else "", f"unknown: {unknown}" if unknown else "")
+        return "; ".join(filter(None, said)) or "none reported"
 
     def view_on_site(self, row: Any) -> str:
         return reverse("clusters:detail", args=[row.namespace])

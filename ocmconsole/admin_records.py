@@ -171,7 +171,7 @@ class BulkJobAdmin(ReadOnlyAdmin):
     def done(self, row: Any) -> str:
         return f"{row.counted['done']} of {row.counted['all']}"
 
-    @admin.display(description="refused or failed")
+    @admin.display(description="refused, failed or not tried")
     def left_out(self, row: Any) -> int:
         return int(row.counted["refused"])
 

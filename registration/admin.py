@@ -142,7 +142,11 @@ class ManagedClusterAdmin(GrantsAdmin):
         AdminAct(
             "disconnect", "Disconnect selected clusters…", "disconnected", _disconnect,
             effects=(
-                "The agents lose their rights within a second. Their certificates stay valid and open nothing.",
+                (
+                    "The agents lose their rights within a second. Their certificates stay valid: with them "
+                    "an agent reads its own ManagedCluster, and works as far as cleaning up goes. "
+                    "Revoke them too if another may hold the key."
+                ),
                 "Accepting a cluster again restores them.",
             ),
         ),

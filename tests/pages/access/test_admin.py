@@ -16,10 +16,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from clusters.addons.addon_kinds import MANIFEST_WORK
+from clusters.addons.addon_kinds import MANAGED_CLUSTER_ADDON, MANIFEST_WORK
 from clusters.models import ManagedCluster, Silence
 from ocmconsole.core.models import BootstrapToken
-from ocmconsole.kubeapi.models import AuditEvent, BulkJob
+from ocmconsole.kubeapi.models import AuditEvent, BulkItem, BulkJob
 from registration import hub_setup
 from registration.models import ApprovalPolicy, HubAddress, IssuedCertificate
 from tests import factories as make
@@ -163,6 +163,26 @@ def test_no_secret_is_shown(root: Client, records: None) -> None:
     assert root.get(f"/admin/ocmconsole/session/{digest}/change/").status_code in {302, 403, 404}
 
 
+def test_a_condition_that_is_unknown_is_not_shown_as_lacking(root: Client, fleet: None) -> None:
+    states = {"Applied": "True", "Progressing": "False", "Available": "Unknown"}
+
+    def report(doc: dict[str, Any]) -> None:
+        told = {"reason": "Probe", "message": "", "lastTransitionTime": "2026-10-01T00:00:00Z"}
+        doc["status"] = {"conditions": [{"type": name, "status": status, **told} for name, status in states.items()]}
+
+    make.addon("web-0")
+    make.edit(MANAGED_CLUSTER_ADDON, "addon", report, namespace="web-0", subresource="status")
+    assert "Applied; not Progressing; unknown: Available" in text(root, "/admin/clusters/managedclusteraddon/")
+
+
+def test_items_that_were_not_tried_are_counted_by_name(root: Client, records: None) -> None:
+    job = BulkJob.objects.get()
+    BulkItem.objects.create(job=job, name="web-0", state=BulkItem.State.NOT_TRIED)
+    shown = text(root, "/admin/kubeapi/bulkjob/")
+    assert "Refused, failed or not tried" in shown
+    assert '<td class="field-left_out">1</td>' in shown
+
+
 def sessions() -> Iterator[Any]:
     from ocmconsole.models import Session
 
@@ -247,7 +267,7 @@ def acts() -> list[tuple[str, str, str]]:
 
 def test_disconnecting_asks_first_and_does_what_it_named(root: Client, fleet: None) -> None:
     asked = run(root, CLUSTERS, "disconnect", chosen("web-0", "web-1"))
-    assert "lose their rights" in asked.content.decode()
+    assert "with them an agent reads its own ManagedCluster" in asked.content.decode()
     assert ManagedCluster.objects.filter(hub_accepts_client=True).count() == 3
     done = run(root, CLUSTERS, "disconnect", chosen("web-0", "web-1"), confirmed="yes")
     assert [str(each) for each in done.context["messages"]] == [
