@@ -95,15 +95,19 @@ def _certificates() -> Iterator[str]:
 def _unknown_certificates() -> Iterator[str]:
     """D26: incidents: certificates of the hub's CA that the hub did not issue: somebody else has its key."""
     try:
-        found = list(certificate_register.incidents()[:MOST_SHOWN])
+        incidents = certificate_register.incidents()
+        found = list(incidents[: MOST_SHOWN + 1])
+        more = incidents.count() - MOST_SHOWN if len(found) > MOST_SHOWN else 0
     except DatabaseError:
         return  # the check of the database says so
-    for each in found:
+    for each in found[:MOST_SHOWN]:
         last = f"{each.last_seen:%Y-%m-%d %H:%M} UTC from {each.address or 'an unknown address'}"
         yield (
             f"a certificate of the hub's CA for {each.common_name!r} that the hub did not issue was shown and refused, "
             f"last at {last}: somebody else has its key"
         )
+    if more > 0:
+        yield f"{more} more certificates that the hub did not issue: see the page Hub CA"
 
 
 def _encryption() -> Iterator[str]:

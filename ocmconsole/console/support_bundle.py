@@ -1,9 +1,9 @@
 """``manage.py support-bundle``: what a maintainer needs to understand a hub, without its secrets.
 
-In: this home and database, which may be away. Out: a ``tar.gz`` of texts, mode 0600. No document, key, token, address
-or text that a person gave is read for it: settings that are numbers, switches or one of few words stand with their
-values, of all others only whether they are set. Names of clusters and people stand in it only where a line of
-``manage.py doctor`` names one.
+In: this home and database, which may be away. Out: a ``tar.gz`` of texts, mode 0600. No document, key or token is read
+for it: settings that are numbers, switches or one of few words stand with their values, of all others only whether they
+are set. Names of clusters and people, and addresses of callers, stand in it only where a line of ``manage.py doctor``
+names one; those of notification channels also as labels of metrics.
 """
 
 from __future__ import annotations

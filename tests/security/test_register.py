@@ -118,6 +118,11 @@ def test_an_incident_is_shown_to_admins_on_the_overview_the_page_of_the_ca_and_b
     page = client.get(found[0].url.partition("#")[0]).content.decode()
     assert "Certificates of this CA that the hub did not issue (1)" in page
     assert UnknownCertificate.objects.get().serial in page
+    for number in range(checkup.MOST_SHOWN + 1):
+        shows(forged(f"user-{number}")).get(CLUSTERS)
+    said = [each for each in checkup.hub_problems()["certificates"] if "did not issue" in each]
+    assert len(said) == checkup.MOST_SHOWN + 1
+    assert said[-1] == "2 more certificates that the hub did not issue: see the page Hub CA"
 
 
 @pytest.mark.contract("D26")

@@ -11,7 +11,10 @@ from ocmconsole.kubeapi import request_cache
 
 
 class Command(BaseCommand):
-    help = "Checks clock, certificates, database and its disk, Redis and TLS names."
+    help = (
+        "Checks database, clock, certificates and TLS names, encryption, the audit and its receivers, people for "
+        "second approvals, and Redis; warns of the disk, the backup and notifications."
+    )
     requires_system_checks = ()
 
     def handle(self, *args: Any, **options: Any) -> None:
