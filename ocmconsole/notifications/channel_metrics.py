@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from django.db.models import Count, Exists, Min, OuterRef
+from django.db.models import Count, Exists, Min, OuterRef, Q
 
 from ocmconsole.kubeapi import clock
 from ocmconsole.kubeapi.health import metrics
@@ -49,8 +49,10 @@ def channels_of_notifications() -> Iterator[Metric]:
 
 
 def _lost(since: datetime) -> QuerySet[NotificationDelivery]:
+    """What was given up without a try has no time of that: it was when its creation was ``GIVEN_UP_AFTER`` ago."""
     taken = NotificationDelivery.objects.filter(
         channel=OuterRef("channel"), message=OuterRef("message"), state=State.TAKEN, pk__gt=OuterRef("pk")
     )
-    rows = NotificationDelivery.objects.filter(state__in=(State.REFUSED, State.GIVEN_UP), tried__gt=since)
-    return rows.exclude(Exists(taken))
+    tried = Q(state__in=(State.REFUSED, State.GIVEN_UP), tried__gt=since)
+    untried = Q(state=State.GIVEN_UP, tried=None, created__gt=since - channels.GIVEN_UP_AFTER)
+    return NotificationDelivery.objects.filter(tried | untried).exclude(Exists(taken))

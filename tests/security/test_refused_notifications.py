@@ -158,6 +158,26 @@ def test_a_message_that_fails_again_and_again_is_given_up_once_the_receiver_take
     assert NotificationDelivery.objects.order_by("pk")[0].attempts == MOST_TRIES + 1
 
 
+def test_what_is_given_up_without_a_try_is_lost_for_a_day(receiver: receivers.HttpReceiver) -> None:
+    begin = clock.now()
+    receiver.answer = 500
+    for name in ("c1", "c2"):
+        fell_silent(name)
+        tell()
+    NotificationDelivery.objects.update(created=begin - timedelta(hours=25))
+    first, second = NotificationDelivery.objects.order_by("pk")
+    NotificationDelivery.objects.update(state=State.GIVEN_UP, tried=None)
+    assert lost() == 2
+    with clock.at(begin + timedelta(hours=24)):
+        assert lost() == 0
+    receiver.answer = 200
+    services.replay(ROOT, second.pk)
+    OutboundPosition.objects.update(due=None)
+    send()
+    assert lost() == 1
+    assert not NotificationDelivery.objects.get(pk=first.pk).tried
+
+
 def test_an_outage_of_hours_changes_neither_order_nor_number(receiver: receivers.HttpReceiver) -> None:
     """However many tries it takes: a receiver that takes nothing says nothing about a message."""
     receiver.answer = 502
