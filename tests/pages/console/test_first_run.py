@@ -212,7 +212,11 @@ def test_a_cluster_that_came_and_went_ends_the_offer(admin: Client) -> None:
 def test_a_fleet_that_is_half_made_can_be_removed(admin: Client) -> None:
     admin.post("/demo/make/")
     make.settle()
-    assert ManagedCluster.objects.exists()
+    there = ManagedCluster.objects.count()
+    assert there
+    said = page(admin.get("/demo/"))
+    assert f"All {there} that are here" in said
+    assert "in the background" in said
     admin.post("/demo/remove/")
     work()
     assert not ManagedCluster.objects.exists()
@@ -236,7 +240,10 @@ def test_rights_that_are_lost_meanwhile_stop_it_with_the_reason(admin: Client) -
     assert not ManagedCluster.objects.exists()
     boss = Client(**WEB)
     boss.force_login(User.objects.create_user("boss", is_superuser=True))
-    assert "It stands still" in page(boss.get("/demo/"))
+    said = page(boss.get("/demo/"))
+    assert "It stands still" in said
+    assert "in the background" not in said
+    assert "None is here now." in said
     boss.post("/demo/remove/")
     work()
     assert not DemoFleet.objects.exists()
