@@ -27,13 +27,16 @@ def requests() -> Iterator[Metric]:
 
 @metrics.reads
 def certificates() -> Iterator[Metric]:
-    """Clients by bucket, of which ``week`` and ``month`` are in ``in-use`` too; then the hub's own, by their role."""
+    """Clients by bucket, of which ``week`` and ``month`` are in ``in-use`` too; overdue ones; the hub's own by role."""
     now = clock.now()
     said = "Client certificates of agents; those that end within a week or a month are in use too."
     family = metrics.GaugeMetricFamily("ocmconsole_client_certificates", said, labels=["bucket"])
     for bucket, count in issued_certificates.count_by_bucket(issued_certificates.of_clusters(), now).items():
         family.add_metric([bucket.value or "in-use"], count)
     yield family
+    said = "Client certificates of agents that end within a week and should have been renewed by now."
+    overdue = issued_certificates.count_overdue(now)
+    yield metrics.GaugeMetricFamily("ocmconsole_client_certificates_overdue", said, value=overdue)
     said = "How long a certificate of the hub itself is still valid."
     family = metrics.GaugeMetricFamily("ocmconsole_hub_certificate_valid_seconds", said, labels=["certificate"])
     for name, end in ca.certificate_ends(settings.OCMCONSOLE_HOME).items():

@@ -203,6 +203,12 @@ def _buckets_of(*, counting: bool, is_present: bool, is_standing: bool, ends: in
         yield CertificateBucket.REPLACED if is_present else CertificateBucket.REMOVED
 
 
+def count_overdue(now: datetime) -> int:
+    """G25: how many of those that end within a week should have been renewed by now."""
+    ending = of_clusters().filter(bucket_conditions(now)[CertificateBucket.WEEK]).values_list("not_before", "not_after")
+    return sum(certificate_expiry.is_overdue(begins, ends, now) for begins, ends in ending)
+
+
 def count_honoured(found: dict[CertificateBucket, int]) -> int:
     """How many of them open something now."""
     return found[CertificateBucket.IN_USE] + found[CertificateBucket.REPLACED] + found[CertificateBucket.REMOVED]

@@ -135,6 +135,17 @@ def a_certificate_is_not_renewed() -> None:
     make.certificate("web", "1" * 64, begins=now - timedelta(days=30), ends=now + timedelta(days=3), serial="1")
 
 
+def a_short_lived_certificate_is_in_its_last_week() -> None:
+    """Its agent renews it when a fifth of its life is left."""
+    now = timezone.now()
+    make.certificate("web", "1" * 64, begins=now - timedelta(days=7), ends=now + timedelta(days=3), serial="1")
+
+
+def a_short_lived_certificate_is_not_renewed() -> None:
+    now = timezone.now()
+    make.certificate("web", "1" * 64, begins=now - timedelta(days=9), ends=now + timedelta(days=1), serial="1")
+
+
 def a_request_waits() -> None:
     make.cluster("new")
     requests.ask("new-1", requests.agent_pem("new"), cluster="new")
@@ -199,6 +210,8 @@ HAPPENS: list[tuple[Act, set[str]]] = [
     (a_cluster_falls_silent, {"ManyClustersSilent"}),
     (a_brake_stands, {"EvictionBrakeStands"}),
     (a_certificate_is_not_renewed, {"ClientCertificatesEnd"}),
+    (a_short_lived_certificate_is_in_its_last_week, set()),
+    (a_short_lived_certificate_is_not_renewed, {"ClientCertificatesEnd"}),
     (a_request_waits, {"RequestsWait"}),
     (passwords_are_tried, {"CredentialsRefused"}),
     (somebody_asks_too_much, {"LimitsRefuse"}),
@@ -229,6 +242,23 @@ def test_an_alert_fires_when_its_condition_is_there(act: Act, expected: set[str]
     if act is a_table_is_lost:
         fires -= {"RequestsSlow"}  # its pages take what a busy machine makes of them
     assert fires == expected
+
+
+@pytest.mark.parametrize(
+    ("act", "expected"),
+    [
+        (a_certificate_is_not_renewed, 1.0),
+        (a_short_lived_certificate_is_in_its_last_week, 0.0),
+        (a_short_lived_certificate_is_not_renewed, 1.0),
+    ],
+)
+def test_certificates_that_end_within_a_week_are_overdue_once_they_should_have_been_renewed(
+    act: Callable[[], None], expected: float, home: Path
+) -> None:
+    act()
+    found = {name.partition("{")[0]: value for name, value in scrape().items() if 'bucket="week"' in name}
+    assert found["ocmconsole_client_certificates"] == 1.0
+    assert scrape()['ocmconsole_client_certificates_overdue{job="ocmconsole",instance="hub-1"}'] == expected
 
 
 def test_every_alert_is_caused_by_some_test() -> None:
