@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Max, Q, Sum
@@ -20,6 +21,8 @@ from ocmconsole.kubeapi.storage import audit_acts, audit_chain
 from registration import queries
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from django.db.models import QuerySet
 
 MOST = 20_000  # decisions of a report: what is longer nobody reads, and it is in memory
@@ -30,7 +33,7 @@ CLUSTERS = ("accept", "accept-key", "decline", "lift-decline", "disconnect", "de
 ON_EVIDENCE = ("managedcluster:accept", "managedcluster:decline")
 POLICIES = ("create", "update", "enable", "disable", "delete")
 GENERIC = ("create", "update", "patch", "delete", "deletecollection")
-BINDING_KINDS = ("rolebinding", "clusterrolebinding")
+RBAC_KINDS = ("role", "clusterrole", "rolebinding", "clusterrolebinding")
 
 WAYS = {
     EntryPoint.API: "Kubernetes API",
@@ -46,20 +49,40 @@ def _acts(kind: str, *names: str) -> frozenset[str]:
     return frozenset(f"{kind}:{name}" for name in names)
 
 
+ACCOUNTS = _acts("user", "create", "update", "delete")
+
+
 @dataclass(frozen=True, slots=True)
 class ReportKind:
-    """``by_people`` are acts that count unless the hub itself did them, as it does all day."""
+    """``by_people`` are acts that count unless the hub itself did them, as it does all day.
+
+    ``of_accounts`` are acts that count where they change what an account may do.
+    """
 
     label: str
     acts: frozenset[str] = frozenset()
     by_people: frozenset[str] = frozenset()
+    of_accounts: frozenset[str] = frozenset()
 
     def __or__(self, other: ReportKind) -> ReportKind:
-        return ReportKind(self.label, self.acts | other.acts, self.by_people | other.by_people)
+        acts, by_people = self.acts | other.acts, self.by_people | other.by_people
+        return ReportKind(self.label, acts, by_people, self.of_accounts | other.of_accounts)
 
-    def among(self, rows: QuerySet[AuditEvent]) -> QuerySet[AuditEvent]:
+    def among(self, rows: QuerySet[AuditEvent]) -> Iterator[AuditEvent]:
         asked = Q(act__in=self.by_people) & ~Q(entry_point=EntryPoint.CONTROLLER)
-        return rows.filter(Q(act__in=self.acts) | asked, outcome=AuditEvent.Outcome.ALLOWED)
+        found = rows.filter(
+            Q(act__in=self.acts | self.of_accounts) | asked, outcome=AuditEvent.Outcome.ALLOWED
+        ).iterator()
+        return (entry for entry in found if entry.act not in self.of_accounts or account_rights(entry))
+
+
+def account_rights(entry: AuditEvent) -> list[dict[str, Any]]:
+    """What an act on an account changed of its rights: superuser, or not any more; into groups, and out of them."""
+    return [
+        part
+        for part in entry.diff
+        if part.get("path") == "groups" or (part.get("path") == "is_superuser" and (part.get("old") or part.get("new")))
+    ]
 
 
 _ACCEPTANCES = ReportKind(
@@ -73,10 +96,14 @@ _RIGHTS = ReportKind(
     _acts("permission", "grant", "revoke")
     | _acts("accessrequest", "grant", "dismiss")
     | _acts("bootstraptoken", "create", "revoke"),
-    frozenset().union(*(_acts(kind, *GENERIC) for kind in BINDING_KINDS)),
+    frozenset().union(*(_acts(kind, *GENERIC) for kind in RBAC_KINDS)),
+    ACCOUNTS,
+)
+_SECOND_APPROVALS = ReportKind(
+    "Second approvals", _acts("second-approval", "approve", "decline", "done", "break-glass")
 )
 KINDS = {
-    "decisions": ReportKind("All decisions") | _ACCEPTANCES | _BINDINGS | _RIGHTS,
+    "decisions": ReportKind("All decisions") | _ACCEPTANCES | _BINDINGS | _RIGHTS | _SECOND_APPROVALS,
     "acceptances": _ACCEPTANCES,
     "bindings": _BINDINGS,
     "rights": _RIGHTS,
@@ -120,9 +147,11 @@ class ReportedDecision:
     @property
     def changes(self) -> str:
         """What was written, where it is short; of a whole object that was made or deleted its name says it."""
-        if self.entry.verb in trail.WHOLE:
+        is_account = self.entry.act in ACCOUNTS
+        if self.entry.verb in trail.WHOLE and not is_account:
             return ""
-        parts = [f"{part.get('path')}: {_change(part)}" for part in self.entry.diff]
+        diff = account_rights(self.entry) if is_account else self.entry.diff
+        parts = [f"{part.get('path')}: {_change(part)}" for part in diff]
         text = "; ".join(parts)
         return text if len(text) <= LONGEST_CHANGE else f"{text[:LONGEST_CHANGE]}…"
 
@@ -201,7 +230,7 @@ def make_report(
     """
     top = AuditEvent.objects.aggregate(top=Max("pk"))["top"] or 0  # what comes meanwhile is in no figure
     period = rows.filter(time__gte=since, time__lt=until, pk__lte=top).order_by("pk")
-    found = list(KINDS[kind].among(period)[: MOST + 1])
+    found = list(islice(KINDS[kind].among(period), MOST + 1))
     if len(found) > MOST:
         msg = f"there are more than {MOST:,} decisions in this time: choose a shorter one, or a kind"
         raise TooManyDecisions(msg)

@@ -13,15 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
 from clusters.models import ManagedCluster
 from clustersets.kinds import MANAGED_CLUSTER_SET_BINDING
-from ocmconsole.accounts import permissions
+from ocmconsole.accounts import people, permissions
 from ocmconsole.console.reports import decisions
+from ocmconsole.core.kinds import CLUSTER_ROLE
 from ocmconsole.kubeapi import verbs
 from ocmconsole.kubeapi.access.actor import Actor, EntryPoint
 from ocmconsole.kubeapi.kinds import Key
@@ -151,6 +152,37 @@ def test_bindings_and_rights_are_reported_with_what_was_given_and_taken(tmp_path
     assert {row["seal"] for row in rows} == {""}, "younger than two minutes"
 
 
+def test_superusers_memberships_and_roles_are_reported_as_rights(auditor: Client, tmp_path: Path) -> None:
+    tom, group = User(username="tom"), Group.objects.create(name="approvers")
+    people.save_user(ROOT, tom)
+    people.save_user(ROOT, tom, groups=[group])
+    tom.email = "tom@example.com"
+    people.save_user(ROOT, tom)
+    tom.is_superuser = True
+    people.save_user(ROOT, tom, groups=[])
+    people.save_user(ROOT, User(username="boss", is_superuser=True))
+    people.delete_account(ROOT, tom)
+    make.create(CLUSTER_ROLE, make.document(CLUSTER_ROLE, "reader", rules=[]), by=ROOT)
+    _, rows = rows_of(written(tmp_path / "r.csv", "--kind", "rights"))
+    assert [(row["act"], row["name"], row["changes"]) for row in rows if not row["act"].startswith("permission:")] == [
+        ("user:update", "tom", "groups: approvers"),
+        ("user:update", "tom", "is_superuser: False → True; groups: approvers taken away"),
+        ("user:create", "boss", "is_superuser: True"),
+        ("user:delete", "tom", "is_superuser: True taken away"),
+        ("clusterrole:create", "reader", ""),
+    ]
+    assert "groups: approvers" in page(auditor, kind="rights", format="html")
+    assert "No such decision in this time." in page(auditor, kind="bindings")
+
+
+def test_second_approvals_are_among_all_decisions(db: None, tmp_path: Path) -> None:
+    acts = ["second-approval:approve", "second-approval:decline", "second-approval:done", "second-approval:break-glass"]
+    for act in ("second-approval:propose", *acts):
+        audit.entry_of(ROOT, act, resource="second-approvals", name="1", diff=[]).save()
+    _, rows = rows_of(written(tmp_path / "r.csv"))
+    assert [row["act"] for row in rows] == acts
+
+
 def test_what_a_spreadsheet_would_run_is_text(decided: None, tmp_path: Path) -> None:
     text = written(tmp_path / "r.csv")
     _, rows = rows_of(text)
@@ -176,7 +208,11 @@ def test_figures_are_those_of_the_rows_and_of_the_audit(decided: None, tmp_path:
         entry.pk
         for entry in AuditEvent.objects.order_by("pk")
         if entry.outcome == "allowed"
-        and (entry.act in kind.acts or (entry.act in kind.by_people and entry.entry_point != EntryPoint.CONTROLLER))
+        and (
+            entry.act in kind.acts
+            or (entry.act in kind.by_people and entry.entry_point != EntryPoint.CONTROLLER)
+            or (entry.act in kind.of_accounts and decisions.account_rights(entry))
+        )
     ]
     assert [int(row["entry"]) for row in rows] == asked
 
