@@ -88,7 +88,7 @@ def evictions_that_wait() -> Iterator[Metric]:
     brakes = metrics.GaugeMetricFamily("ocmconsole_eviction_brakes", "Brakes on evictions that stand (D27).")
     brakes.add_metric([], EvictionBrake.objects.filter(ended=None).count())
     held = metrics.GaugeMetricFamily(
-        "ocmconsole_evictions_held", "Clusters that placements keep only because a brake stands (D27)."
+        "ocmconsole_evictions_held", "Evictions that brakes hold, in all placements (D27)."
     )
     held.add_metric([], HeldEvictions.objects.aggregate(total=Sum("count"))["total"] or 0)
     yield from (brakes, held)
