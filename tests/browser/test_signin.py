@@ -138,6 +138,45 @@ def test_the_end_of_a_session_is_announced_and_can_be_put_off(console: Console) 
     expect(dialog).to_be_hidden()
 
 
+def test_who_signs_in_again_near_the_end_has_a_new_session_and_is_back(console: Console) -> None:
+    page = console.page
+    console.sign_in_with_the_form()
+    page.route("**/session/", lambda route: route.fulfill(json={"seconds": 60, "at_last": 60}))
+    console.open("/help/")
+    dialog = page.get_by_role("dialog", name=re.compile("You will be signed out at"))
+    expect(dialog).to_contain_text("what you have written here and not sent is lost")
+    dialog.get_by_role("button", name="Sign in again").click()
+    page.unroute("**/session/")
+    page.get_by_label("User name").fill("admin")
+    page.get_by_label("Password").fill(console.password)
+    page.get_by_role("button", name="Sign in", exact=True).click()
+    expect(page).to_have_url(f"{console.url}/help/")
+
+
+def test_a_failed_look_at_the_session_is_made_again_and_signs_nobody_out(console: Console) -> None:
+    page = console.page
+    page.clock.install()
+    console.sign_in_with_the_form()
+    page.route("**/session/", lambda route: route.abort())
+    console.open("/help/")
+    page.unroute("**/session/")
+    page.route("**/session/", lambda route: route.fulfill(json={"seconds": 60, "at_last": 60}))
+    page.clock.fast_forward(31_000)
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("You will be signed out at")
+    page.unroute("**/session/")
+    page.route("**/session/", lambda route: route.fulfill(status=503))
+    with page.expect_response("**/session/"):
+        page.clock.fast_forward(61_000)
+    expect(dialog).to_contain_text("You will be signed out at")
+    page.unroute("**/session/")
+    page.context.clear_cookies()
+    page.clock.fast_forward(31_000)
+    expect(dialog).to_contain_text("You are signed out")
+    page.keyboard.press("Enter")
+    expect(dialog).to_be_hidden()  # what is written on the page can be copied
+
+
 PAGES = [
     "/", "/approvals/", "/clusters/", "/help/", "/search/?q=a", "/account/", "/account/password/", "/account/passkeys/",
     "/account/sessions/", "/preferences/", "/logout/", "/nothing-here/", "/admin/", "/admin/auth/user/", "/admin/auth/user/add/",
