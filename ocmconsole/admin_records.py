@@ -33,6 +33,7 @@ from ocmconsole.kubeapi.models import (
 )
 from ocmconsole.kubeapi.storage import audit_acts, database_clock
 from ocmconsole.models import Session
+from ocmconsole.signin.sessions import signs_in
 from ocmconsole.templatetags.console import ago, who
 from registration import hub_setup
 from registration.models import ApprovalPolicy, ApprovalPolicyUse, HubAddress
@@ -216,9 +217,6 @@ class SessionAdmin(ReadOnlyAdmin):
     ordering = ("-expire_date",)
     date_hierarchy = "expire_date"
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Session]:
-        return super().get_queryset(request).defer("session_data")
-
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """No page of one: its address would hold the digest."""
         return obj is None and super().has_view_permission(request)
@@ -227,7 +225,10 @@ class SessionAdmin(ReadOnlyAdmin):
     def state(self, row: Session) -> SafeString:
         if row.expire_date <= clock.now():
             return status_label("Expired", "quiet")
-        return status_label("Signed in", "ok") if row.user_id else status_label("Not signed in", "quiet")
+        if not row.user_id:
+            return status_label("Not signed in", "quiet")
+        is_signed_in = row.user is not None and signs_in(row, row.user)
+        return status_label("Signed in", "ok") if is_signed_in else status_label("Stored", "quiet")
 
 
 def _remove_address(actor: Actor, row: Any, given: Mapping[str, Any]) -> None:  # noqa: ARG001 - the signature of acts

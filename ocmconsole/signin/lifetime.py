@@ -17,7 +17,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from django.contrib.sessions.backends.base import SessionBase
     from django.http.response import HttpResponseBase
@@ -37,8 +37,11 @@ class Ends(NamedTuple):
         return min(self)
 
 
-def ends(session: SessionBase) -> Ends:
-    """When the session will end; it has, if something is negative. Streams that outlive a request ask this too."""
+def ends(session: SessionBase | Mapping[str, Any]) -> Ends:
+    """When the session, or what one holds, will end; it has, if something is negative.
+
+    Streams that outlive a request ask this too.
+    """
     now = time.time()
     began, active = session.get(BEGAN, now), session.get(ACTIVE, now)
     idle = active + settings.OCMCONSOLE_SESSION_IDLE.total_seconds() - now

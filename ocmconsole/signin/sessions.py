@@ -101,14 +101,26 @@ def _described(row: Any, data: dict[str, Any]) -> Session:
 
 
 def sessions_of(user: User) -> list[Session]:
-    """Where the person is signed in, the oldest first. A session from before the present password signs nobody in."""
+    """Where the person is signed in, the oldest first."""
     rows = SessionStore.get_model_class().objects.filter(user=user, expire_date__gt=clock.now())
-    present = user.get_session_auth_hash()
-    return [row for row in rows.order_by("began") if row.get_decoded().get(HASH_SESSION_KEY) == present]
+    return [row for row in rows.order_by("began") if signs_in(row, user)]
+
+
+def signs_in(row: Session, user: User) -> bool:
+    """Whether a session that is stored still lets its person in.
+
+    One from before the present password does not, nor one of a deactivated account, nor one that ended
+    (``lifetime.ends``): it is stored until ``expire_date``.
+    """
+    held = row.get_decoded()
+    is_theirs = user.is_active and held.get(HASH_SESSION_KEY) == user.get_session_auth_hash()
+    return is_theirs and ends(held).soonest > 0
 
 
 def end_others(user: User, key: str) -> int:
-    """End every session of the person but the one with this key; returns how many were ended."""
+    """End every session of the person but the one with this key; returns in how many they were signed in."""
     others = SessionStore.get_model_class().objects.filter(user=user).exclude(session_key=key)
     with verbs.changing_rights():
-        return others.delete()[0]
+        ended = sum(not row.belongs_to(key) for row in sessions_of(user))
+        others.delete()
+    return ended

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+import time_machine
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
+from django.utils import timezone
 
+from ocmconsole.kubeapi.models import AuditEvent
 from ocmconsole.models import Session
 
 if TYPE_CHECKING:
@@ -73,6 +78,40 @@ def test_a_session_from_before_a_new_password_is_not_listed(ana: User) -> None:
     fresh = Client()
     fresh.post("/login/", {"login": "ana", "password": new})
     assert fresh.get("/account/sessions/").context["session_count"] == 1
+
+
+def test_a_session_that_ended_for_want_of_anybody_is_neither_listed_nor_counted(ana: User, admin_user: User) -> None:
+    with time_machine.travel(timezone.now(), tick=False) as clock:
+        signed_in(user_agent="Left alone")
+        clock.shift(timedelta(minutes=61))
+        here = signed_in(user_agent="Firefox of ana")
+        assert Session.objects.filter(user=ana).count() == 2  # until expire_date
+        page = here.get("/account/sessions/")
+        assert "Left alone" not in page.content.decode()
+        assert page.context["session_count"] == here.get("/account/").context["session_count"] == 1
+        assert states(admin_user)["Left alone"] == "Stored"
+        assert states(admin_user)["Firefox of ana"] == "Signed in"
+        signed_in(user_agent="Chrome elsewhere")
+        here.post("/account/sessions/")
+    assert Session.objects.filter(user=ana).count() == 1
+    assert AuditEvent.objects.get(act="session:delete").reason == "1 other session"
+
+
+def test_django_admin_calls_nobody_signed_in_who_is_deactivated(ana: User, admin_user: User) -> None:
+    signed_in(user_agent="Firefox of ana")
+    User.objects.filter(pk=ana.pk).update(is_active=False)
+    assert states(admin_user)["Firefox of ana"] == "Stored"
+
+
+def states(admin: User) -> dict[str, str]:
+    """By browser, as Django admin shows them."""
+    root = Client()
+    root.force_login(admin)
+    text = root.get("/admin/ocmconsole/session/").content.decode()
+    rows = re.findall(
+        r'class="field-state[^"]*">(.*?)</td>.*?class="field-user_agent[^"]*">(.*?)</td>', text, re.DOTALL
+    )
+    return {browser: re.sub(r"<[^>]*>", "", state).strip() for state, browser in rows}
 
 
 def test_a_deleted_account_takes_its_sessions_along(ana: User) -> None:
