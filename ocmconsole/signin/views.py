@@ -48,9 +48,11 @@ class AccountView(IndexView):  # type: ignore[misc] # as above
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context_data(**kwargs)
         user = self.request.user
+        accounts = SocialAccount.objects.filter(user=user, provider=settings.OCMCONSOLE_OIDC_ID)
+        is_connected = bool(settings.OCMCONSOLE_OIDC_ISSUER) and accounts.exists()
         return context | {
             "passkeys_work": passkeys_work(self.request),
-            "connected": settings.OCMCONSOLE_OIDC_NAME if SocialAccount.objects.filter(user=user).exists() else "",
+            "connected": settings.OCMCONSOLE_OIDC_NAME if is_connected else "",
             "session_count": len(sessions.sessions_of(user)),
         }
 

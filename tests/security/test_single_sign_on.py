@@ -89,7 +89,7 @@ def test_a_first_sign_in_makes_an_account_without_any_right(
     answer = arrive(browser, leave(browser), "zoe")
     assert (answer.status_code, answer.headers["location"]) == (302, "/account/")
     assert provider.asked[-1]["code_verifier"]
-    assert "signed in through Example" in browser.get("/account/").text
+    assert "connected with Example" in browser.get("/account/").text
     assert browser.get("/admin/login/").status_code == 403
     with site.reading() as ask:
         row = "SELECT is_staff, is_superuser, password FROM auth_user WHERE username = 'zoe'"

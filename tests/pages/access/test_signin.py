@@ -10,6 +10,7 @@ import pytest
 import time_machine
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value, yield_hotp_counters_from_time
+from allauth.socialaccount.models import SocialAccount
 from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.http import HttpRequest
@@ -248,6 +249,8 @@ def test_a_second_factor_is_asked_for_and_recovery_codes_replace_it_once(
     stranger = Client()
     assert sign_in(stranger)["Location"] == "/login/second/"
     assert stranger.get("/account/").status_code == 302  # not yet
+    asked = stranger.get("/login/second/").content.decode()
+    assert "What you showed was right. This account also asks for" in asked  # it may have been a single sign-on
     assert stranger.post("/login/second/", {"code": "000000"}).status_code == 200
     assert stranger.post("/login/second/", {"code": code}).status_code == 302
     assert stranger.get("/account/").status_code == 200
@@ -353,6 +356,27 @@ def test_a_session_alone_reaches_nothing_that_signs_in(client: Client, ana: User
     for answer in (client.get(f"/account/{place}"), client.post(f"/account/{place}", {"code": "000000"})):
         assert answer["Location"].startswith("/login/again/?next=%2Faccount%2F")  # which says no: nothing is set up
     assert not Authenticator.objects.exists()
+
+
+def test_an_account_is_connected_with_the_provider_that_is_set_and_no_other(client: Client, settings: Any) -> None:
+    settings.OCMCONSOLE_OIDC_NAME = "Example"
+    account = SocialAccount.objects.create(user=sso_person(client, ago=timedelta()), provider="old", uid="1")
+    for issuer, provider, of in [
+        ("", "", "old"),
+        ("https://new", "new", "old"),
+        ("", "", ""),
+        ("https://new", "new", "new"),
+    ]:
+        settings.OCMCONSOLE_OIDC_ISSUER, settings.OCMCONSOLE_OIDC_ID = issuer, provider
+        SocialAccount.objects.filter(pk=account.pk).update(provider=of)
+        assert ("connected with Example" in client.get("/account/").content.decode()) == (of == "new")
+
+
+def test_who_removes_a_passkey_reads_what_signs_in_without_it(client: Client, ana: User) -> None:
+    sign_in(client)
+    key = Authenticator.objects.create(user=ana, type=Authenticator.Type.WEBAUTHN, data={"name": "key"})
+    page = client.get(f"/account/passkeys/keys/{key.pk}/remove/").content.decode()
+    assert "your password alone signs you in, and your recovery codes end too" in page
 
 
 def test_who_signs_in_elsewhere_is_sent_there(client: Client, settings: Any) -> None:
