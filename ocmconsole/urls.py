@@ -9,7 +9,7 @@ from django.views.generic import RedirectView
 
 from ocmconsole.console import bulk_job_pages, first_steps, preferences, second_approval_pages, shell
 from ocmconsole.console.activity import activity
-from ocmconsole.console.attention import attention, dismiss
+from ocmconsole.console.attention_pages import attention, dismiss
 from ocmconsole.console.hub_health import hub_health
 from ocmconsole.console.live_updates import live
 from ocmconsole.console.overview import overview

@@ -1,7 +1,4 @@
-"""What needs a person: the overview's first row, the bell and its page. Each has a way to act.
-
-An item that somebody has put away stays away until it changes: its ``state`` is remembered for the person.
-"""
+"""What needs a person, for the overview's first row and ``attention_pages``. Each item has a way to act."""
 
 from __future__ import annotations
 
@@ -12,14 +9,11 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from django.contrib.auth.decorators import login_required
 from django.contrib.contenttypes.models import ContentType
 from django.db.models import Count, Exists, Max, Min, Q, Subquery, Sum
-from django.shortcuts import redirect, render
 from django.template.defaultfilters import pluralize
 from django.urls import reverse
 from django.utils.text import capfirst
-from django.views.decorators.http import require_GET, require_POST
 
 from clusters import queries as clusters
 from clusters.fleet.filters import ENDING_CREDENTIALS, SPANS
@@ -29,7 +23,6 @@ from clusters.health.status import Word, clock_time, silence_grace
 from clusters.kinds import LONGEST_LEASE_SECONDS
 from clusters.models import ClusterFacts
 from ocmconsole.access import services
-from ocmconsole.console import preferences
 from ocmconsole.environment import installation
 from ocmconsole.environment.durations import span
 from ocmconsole.kubeapi import clock
@@ -47,12 +40,11 @@ from registration.policies import policy_services
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
-    from django.http import HttpRequest, HttpResponse
+    from django.http import HttpRequest
 
     from ocmconsole.kubeapi.access.actor import Actor
 
 STUCK = SPANS["10m"][1]
-MOST_PUT_AWAY = 20  # items in a person's preferences, so that these stay small
 MOST_READ = 100  # rows of one item; more are counted by the database
 ENDING = (ExpiryBucket.REVOKED, ExpiryBucket.EXPIRED, ExpiryBucket.WEEK)
 LONG_LEASE = Q(lease_duration_seconds__gte=LONGEST_LEASE_SECONDS, hub_accepts_client=True)
@@ -375,40 +367,3 @@ def _second_approvals(actor: Actor) -> Item | None:
 def _digest(things: Iterable[object]) -> str:
     """Changes when one of them does, or is another."""
     return sha256("\n".join(sorted(map(str, things))).encode()).hexdigest()[:16]
-
-
-# ---------------------------------------------------------------- the bell
-
-
-def count(request: HttpRequest) -> int:
-    """For the badge of the bell: things that are not put away."""
-    away = put_away(request)
-    return sum(away.get(item.key) != item.state for item in attention_items(request))
-
-
-@login_required
-@require_GET
-def attention(request: HttpRequest) -> HttpResponse:
-    """All of it, and what the person has put away."""
-    found, away = attention_items(request), put_away(request)
-    context = {
-        "items": [item for item in found if away.get(item.key) != item.state],
-        "away": [item for item in found if away.get(item.key) == item.state],
-    }
-    return render(request, "console/attention.html", context)
-
-
-@login_required
-@require_POST
-def dismiss(request: HttpRequest) -> HttpResponse:
-    """Put an item away until it changes, or take it back."""
-    key, state = request.POST.get("key", "")[:40], request.POST.get("state", "")[:300]
-    away = {**put_away(request), key: state}
-    if "back" in request.POST:
-        away.pop(key)
-    preferences.keep_preferences(request, put_away={key: away[key] for key in sorted(away)[:MOST_PUT_AWAY]})
-    return redirect("attention")
-
-
-def put_away(request: HttpRequest) -> dict[str, str]:
-    return dict(preferences.kept_for(request).get("put_away") or {})

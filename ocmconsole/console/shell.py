@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET
 
 from clusters.cluster_rights import FleetVisibility
 from clusters.health.status import Word
-from ocmconsole.console import attention, navigation, preferences
+from ocmconsole.console import attention, attention_pages, navigation, preferences
 from ocmconsole.environment import installation
 from ocmconsole.kubeapi import request_cache
 from ocmconsole.kubeapi.access.session import actor_of
@@ -95,4 +95,4 @@ def _counts(request: HttpRequest) -> dict[str, int]:
     with request_cache.sharing():
         found = {item.key: item.count for item in attention.attention_items(request)}
         counts = {"waiting": found.get("approvals", 0), "second": found.get("second-approval", 0)}
-        return {**counts, "attention": attention.count(request)}
+        return {**counts, "attention": attention_pages.count(request)}

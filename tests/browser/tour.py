@@ -315,6 +315,7 @@ NO_PAGES = {
     "account/passkeys/login/": "what a script asks",
     "account/passkeys/reauthenticate/": "the page of /login/again/",
     "admin/logout/": "the page of /logout/",
+    "admin/password_change/": "the page of /account/password/",
 }
 # Of a brake on evictions (D27), as the admin sees them while it stands, and what each says then. Checkout tolerates a
 # silence for a while, catalog does not.
