@@ -47,9 +47,13 @@ def is_short_lived(begins: datetime | None, ends: datetime) -> bool:
     return begins is not None and ends - begins < SHORT_LIVED
 
 
+def latest_renewal(begins: datetime | None, ends: datetime) -> datetime:
+    """G25: by when its agent should have renewed it. One that nobody knows the beginning of counts as long-lived."""
+    return ends - ((ends - begins) * LATEST if begins is not None else WEEK)
+
+
 def is_overdue(begins: datetime | None, ends: datetime, now: datetime) -> bool:
-    """G25: its agent should have renewed it by now. One that nobody knows the beginning of counts as long-lived."""
-    return ends - ((ends - begins) * LATEST if begins is not None else WEEK) <= now
+    return latest_renewal(begins, ends) <= now
 
 
 def tone_of(facts: ClusterFacts, now: datetime) -> str:

@@ -42,10 +42,8 @@ MOST_GONE = 200  # a bulk act decides thousands at once; greyed rows are there f
 LONGEST_WHY = 110  # characters that fit into a row
 LONGEST_ID = 18  # digits of a row's number
 Decision = ClusterFacts.Decision
-ANSWERED: dict[str, str] = {
-    State.APPROVED: "approved",
-    State.ISSUED: "approved",
-}  # states of requests; others are shown as they are
+# States of requests; others are shown as they are.
+ANSWERED: dict[str, str] = {State.APPROVED: "approved", State.ISSUED: "approved"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ class CertificateLife:
 
     @property
     def latest_renewal(self) -> datetime:
-        return self.issued.not_after - (self.issued.not_after - self.issued.not_before) * certificate_expiry.LATEST
+        return certificate_expiry.latest_renewal(self.issued.not_before, self.issued.not_after)
 
 
 @dataclass(frozen=True, slots=True)
