@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 LEASE, STATUS = "managed-cluster-lease", "status"
+SUCCESS = range(200, 300)  # of HTTP
 # Percentiles that are reported, by name.
 PERCENTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
 
@@ -42,13 +43,13 @@ class FleetReport:
     latencies: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     refusals: Counter[str] = field(default_factory=Counter)
 
-    def heard(self, method: str, path: str, status: int, seconds: float) -> None:
-        """One request that was answered, or with status 0 was not."""
+    def heard(self, method: str, path: str, outcome: int | str, seconds: float) -> None:
+        """One request: the status of its answer, or in words what came instead."""
         sort = sort_of(method, path)
-        if 200 <= status < 300:  # noqa: PLR2004 - success
+        if outcome in SUCCESS:
             self.latencies[sort].append(seconds)
         else:
-            self.refusals[f"{sort}: {status or 'no answer'}"] += 1
+            self.refusals[f"{sort}: {outcome}"] += 1
 
     def as_document(self) -> dict[str, Any]:
         """For a file: numbers by name, milliseconds unless the name says seconds."""

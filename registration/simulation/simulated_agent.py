@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from registration.agent.agent import RegistrationAgent
 from registration.agent.bootstrapping.hub_files import Files
-from registration.agent.client.api import Api
+from registration.agent.client.api import Api, Heard
 from registration.agent.client.attempts import Log
 from registration.agent.client.clock import AgentClock
 from registration.agent.client.kubeconfig import Kubeconfig
@@ -23,7 +23,7 @@ from registration.simulation.key_tool import CryptographyTool
 from registration.simulation.report import LEASE, FleetReport
 
 OK = 200  # status of a heartbeat that was taken
-Connect = Callable[[Kubeconfig, AgentClock, Callable[[str, str, int, float], None]], Api]
+Connect = Callable[[Kubeconfig, AgentClock, Heard], Api]
 
 
 class OneHub:
@@ -118,9 +118,9 @@ class SimulatedAgent:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
 
-    def _heard(self, method: str, path: str, status: int, seconds: float) -> None:
-        self._report.heard(method, path, status, seconds)
-        if method == "PUT" and status == OK and not self._is_heard and path.endswith(LEASE):
+    def _heard(self, method: str, path: str, outcome: int | str, seconds: float) -> None:
+        self._report.heard(method, path, outcome, seconds)
+        if method == "PUT" and outcome == OK and not self._is_heard and path.endswith(LEASE):
             self._is_heard = True
             took = time.monotonic() - self._started
             (self._report.returned if self._has_joined else self._report.joined).append(took)

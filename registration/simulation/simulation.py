@@ -19,7 +19,7 @@ import httpx
 from clusters.kinds import ACCEPTS_CLIENT
 from registration.agent.bootstrapping.bootstrap import CLUSTERS
 from registration.agent.bootstrapping.certificate_requests import PATH as REQUESTS
-from registration.agent.client.api import Api, Doc, HubError
+from registration.agent.client.api import Api, Doc, Heard, HubError
 from registration.agent.client.clock import AgentClock
 from registration.agent.client.kubeconfig import Kubeconfig
 from registration.simulation.happenings import FleetOutage, FleetSkew
@@ -73,7 +73,7 @@ class ProxyPool:
         for client in self.clients:
             await client.aclose()
 
-    def connect(self, kubeconfig: Kubeconfig, clock: AgentClock, heard: Callable[[str, str, int, float], None]) -> Api:
+    def connect(self, kubeconfig: Kubeconfig, clock: AgentClock, heard: Heard) -> Api:
         headers = {"X-Proxy-Secret": self.secret}
         if kubeconfig.login.certificate:
             leaf = kubeconfig.login.certificate.partition("-----END CERTIFICATE-----")
@@ -89,7 +89,7 @@ def source_of(server: str, agent: int) -> str | None:
     return f"127.0.{high}.{low + 1}"
 
 
-def connect_alone(kubeconfig: Kubeconfig, clock: AgentClock, heard: Callable[[str, str, int, float], None]) -> Api:
+def connect_alone(kubeconfig: Kubeconfig, clock: AgentClock, heard: Heard) -> Api:
     """Connections and TLS of its own."""
     return Api(kubeconfig, clock, heard=heard)
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import socket
 import time
 from collections import Counter
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
 
+from registration.agent.client import api
+from registration.agent.client.clock import AgentClock
+from registration.agent.client.kubeconfig import ApiEndpoint, Kubeconfig, Login
 from registration.simulation.happenings import FleetOutage, FleetSkew, parse_outage, parse_skew
 from registration.simulation.report import FleetReport, percentiles
 from registration.simulation.simulation import source_of
@@ -109,7 +115,7 @@ def test_a_report_sorts_requests_and_counts_what_was_refused() -> None:
     report.heard("PUT", "/apis/coordination.k8s.io/v1/namespaces/c/leases/managed-cluster-lease", 200, 0.010)
     report.heard("PATCH", f"{cluster}/c/status", 409, 0.001)
     report.heard("GET", cluster, 200, 0.002)
-    report.heard("POST", cluster, 0, 5)
+    report.heard("POST", cluster, api.UNANSWERED, 5)
     doc = report.as_document()
     assert doc["requests"] == {
         "PUT lease": {"count": 1, "p50": 10.0, "p95": 10.0, "p99": 10.0, "max": 10.0},
@@ -117,6 +123,26 @@ def test_a_report_sorts_requests_and_counts_what_was_refused() -> None:
     }
     assert doc["refusals"] == {"PATCH status: 409": 1, "POST managedclusters: no answer": 1}
     assert "     1  PATCH status: 409" in report.lines()
+
+
+def test_a_report_tells_a_connection_that_came_too_late_from_one_that_brought_no_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(api, "CONNECT", 0.2)
+    report = FleetReport()
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections, and begins no handshake
+        nobody = Kubeconfig(ApiEndpoint(f"https://127.0.0.1:{silent.getsockname()[1]}"), Login())
+        asyncio.run(asked(nobody, report))
+    asyncio.run(asked(nobody, report))  # refused: it listens no more
+    sort = "GET managedcluster"
+    assert report.refusals == {f"{sort}: no connection in time": 1, f"{sort}: no answer": 1}
+
+
+async def asked(kubeconfig: Kubeconfig, report: FleetReport) -> None:
+    client = api.Api(kubeconfig, AgentClock(timedelta()), heard=report.heard)
+    with pytest.raises(api.Unreachable):
+        await client.get("/apis/cluster.open-cluster-management.io/v1/managedclusters/c")
+    await client.close()
 
 
 def test_percentiles_are_those_of_the_durations_in_milliseconds() -> None:

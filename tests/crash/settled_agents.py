@@ -14,16 +14,14 @@ import logging
 import random
 import resource
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from registration.agent.bootstrapping.hub_files import AGENT_NAME, CERTIFICATE, CLUSTER_NAME, KEY, KUBECONFIG
-from registration.agent.client.api import Api
-from registration.agent.client.clock import AgentClock
 from registration.agent.client.kubeconfig import ApiEndpoint, Kubeconfig, Login, hub_kubeconfig, read_kubeconfig
 from registration.simulation.report import FleetReport
 from registration.simulation.simulated_agent import FilesInMemory, SimulatedAgent, SimulatedCluster
+from registration.simulation.simulation import connect_alone
 
 Doc = dict[str, Any]
 AGENT = "bench"  # the name that ``tests.bench.companions`` gives every cluster's agent
@@ -71,18 +69,13 @@ def kept(line: str, kubeconfig: str) -> dict[str, str]:
     }
 
 
-def connect(kubeconfig: Kubeconfig, clock: AgentClock, heard: Callable[[str, str, int, float], None]) -> Api:
-    """Connections and TLS of its own."""
-    return Api(kubeconfig, clock, heard=heard)
-
-
 async def live(lines: list[str], endpoint: ApiEndpoint) -> None:
     hub, report, log = Kubeconfig(endpoint, Login(token="none")), FleetReport(), logging.getLogger("agents")
     kubeconfig = hub_kubeconfig(endpoint)
     for line in lines:
         files = kept(line, kubeconfig)
         chance = random.Random(files[CLUSTER_NAME])  # noqa: S311 - jitter, and the size of the cluster
-        agent = SimulatedAgent(files[CLUSTER_NAME], hub, connect, report, chance, log, FilesInMemory(files))
+        agent = SimulatedAgent(files[CLUSTER_NAME], hub, connect_alone, report, chance, log, FilesInMemory(files))
         agent.start()
         await asyncio.sleep(PAUSE)
     await asyncio.Event().wait()

@@ -46,7 +46,9 @@ def at_work(site: Site, admin_pair: Path, report: Path, *, by: Hub | None = None
         agents.result()
     refusals: dict[str, int] = json.loads(report.read_text())["refusals"]
     assert work.failures == []
-    assert [name for name in refusals if name.endswith("no answer") or ": 5" in name] == []
+    # A connection that came too late is no failure: nginx, which takes it, is not restarted, this machine is busy.
+    failed = {name: count for name, count in refusals.items() if name.endswith("no answer") or ": 5" in name}
+    assert failed == {}, failed
     with site.client(admin_pair) as admin:
         assert work.lost(admin) == []
         found = admin.get(clients.MAPS).json()["items"]

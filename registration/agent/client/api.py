@@ -25,6 +25,10 @@ from .clock import AgentClock
 from .kubeconfig import Kubeconfig, KubeconfigError
 
 Doc = dict[str, Any]
+# Called with method, path, the status or one of the two texts below, and seconds.
+Heard = Callable[[str, str, int | str, float], None]
+# The first may also be the fault of a machine that runs more agents than it can carry.
+NOT_CONNECTED, UNANSWERED = "no connection in time", "no answer"
 
 USER_AGENT = f"ocmconsole-agent ({sys.platform})"
 MERGE_PATCH = "application/merge-patch+json"
@@ -112,9 +116,9 @@ class Api:
         *,
         client: httpx.AsyncClient | None = None,
         headers: Mapping[str, str] | None = None,
-        heard: Callable[[str, str, int, float], None] | None = None,
+        heard: Heard | None = None,
     ) -> None:
-        """``client`` is one that several agents share; ``heard`` is called with method, path, status and seconds."""
+        """``client`` is one that several agents share; ``heard`` is called for each request."""
         self._login, self._clock = kubeconfig.login, clock
         self._tls_name = kubeconfig.endpoint.tls_name
         self._client, self._is_shared = client or client_of(kubeconfig), client is not None
@@ -216,15 +220,15 @@ class Api:
         try:
             response = await self._client.send(request, stream=stream)
         except (httpx.HTTPError, ssl.SSLError, OSError) as error:
-            self._note(request, 0, begun)
+            self._note(request, NOT_CONNECTED if isinstance(error, httpx.ConnectTimeout) else UNANSWERED, begun)
             raise Unreachable(_words(error)) from error
         self._note(request, response.status_code, begun)
         self._compare_clocks(response)
         return response
 
-    def _note(self, request: httpx.Request, status: int, begun: float) -> None:
+    def _note(self, request: httpx.Request, outcome: int | str, begun: float) -> None:
         if self._heard is not None:
-            self._heard(request.method, request.url.path, status, time.monotonic() - begun)
+            self._heard(request.method, request.url.path, outcome, time.monotonic() - begun)
 
     def _compare_clocks(self, response: httpx.Response) -> None:
         try:
