@@ -26,6 +26,11 @@ OK = 200  # status of a heartbeat that was taken
 Connect = Callable[[Kubeconfig, AgentClock, Heard], Api]
 
 
+def connect_alone(kubeconfig: Kubeconfig, clock: AgentClock, heard: Heard) -> Api:
+    """Connections and TLS of its own."""
+    return Api(kubeconfig, clock, heard=heard)
+
+
 class OneHub:
     """A bootstrap kubeconfig that nobody changes."""
 

@@ -24,7 +24,7 @@ from registration.agent.client.clock import AgentClock
 from registration.agent.client.kubeconfig import Kubeconfig
 from registration.simulation.happenings import FleetOutage, FleetSkew
 from registration.simulation.report import FleetReport
-from registration.simulation.simulated_agent import SimulatedAgent
+from registration.simulation.simulated_agent import SimulatedAgent, connect_alone
 
 AGENTS_OF_TOKEN = 40  # agents that share a bootstrap token: each watches twice, and an identity may hold 100 watches
 # Agents that share a client of a ``ProxyPool``: httpcore looks at all connections of a client for each request.
@@ -87,11 +87,6 @@ def source_of(server: str, agent: int) -> str | None:
         return None
     high, low = divmod(agent // AGENTS_OF_SOURCE, LOW_ADDRESSES)
     return f"127.0.{high}.{low + 1}"
-
-
-def connect_alone(kubeconfig: Kubeconfig, clock: AgentClock, heard: Heard) -> Api:
-    """Connections and TLS of its own."""
-    return Api(kubeconfig, clock, heard=heard)
 
 
 @dataclass

@@ -20,8 +20,7 @@ from typing import Any
 from registration.agent.bootstrapping.hub_files import AGENT_NAME, CERTIFICATE, CLUSTER_NAME, KEY, KUBECONFIG
 from registration.agent.client.kubeconfig import ApiEndpoint, Kubeconfig, Login, hub_kubeconfig, read_kubeconfig
 from registration.simulation.report import FleetReport
-from registration.simulation.simulated_agent import FilesInMemory, SimulatedAgent, SimulatedCluster
-from registration.simulation.simulation import connect_alone
+from registration.simulation.simulated_agent import FilesInMemory, SimulatedAgent, SimulatedCluster, connect_alone
 
 Doc = dict[str, Any]
 AGENT = "bench"  # the name that ``tests.bench.companions`` gives every cluster's agent

@@ -172,7 +172,8 @@ def fleet(hub: Hub, listed: Path) -> Iterator[None]:
         ]
         for process in processes:
             stack.callback(process.kill)
-        assert until(lambda: len(heard_since(hub, 0)) >= AGENTS), len(heard_since(hub, 0))
+        assert until(lambda: len(heard_since(hub, 0)) >= AGENTS or any(each.poll() is not None for each in processes))
+        assert [each.poll() for each in processes] == [None, None]
         with hub.admin() as client:
             for number in range(JOINING):
                 often = {"spec": {"leaseDurationSeconds": BEAT_SECONDS}}
