@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -20,6 +21,8 @@ from tests.serving.test_request_threads import eventually
 
 pytestmark = pytest.mark.filterwarnings("ignore:No directory at")  # static files are collected by `make`, not by tests
 
+BACKGROUND = {"presence", "read-only", "succession"}  # threads that end after their look at the database, once stopped
+
 
 @pytest.fixture
 def application(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[httpx.ASGITransport]:
@@ -32,6 +35,7 @@ def application(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iter
     for application in (asgi.api_application, asgi.console_application):
         application.pool.submit(connections.close_all).result()
         application.pool.shutdown()
+    assert eventually(lambda: not BACKGROUND & {each.name for each in threading.enumerate()})
 
 
 def get(transport: httpx.ASGITransport, port: int, path: str, **headers: str) -> httpx.Response:
