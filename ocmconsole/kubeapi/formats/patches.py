@@ -190,7 +190,8 @@ class _JsonPatching:
         if not path:
             _fails()
         parent = self._find(path[:-1])
-        return parent.pop(_existing(parent, path[-1]))
+        existing = _existing(parent, path[-1])
+        return parent.pop(existing)
 
 
 _POINTER = re.compile(r"(?:/(?:[^~/]|~[01])*)*")

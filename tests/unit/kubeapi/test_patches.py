@@ -218,6 +218,8 @@ def test_json_patch_follows_its_standard(doc: Doc, ops: list[Doc], result: Doc) 
         ({"a": [1]}, {"op": "add", "path": f"/a/{'9' * 5000}", "value": 1}),
         ({"a": [1]}, {"op": "add", "path": "/a/\u0661", "value": 1}),
         ({"a": [1]}, {"op": "remove", "path": "/a/-"}),
+        ({"a": "b"}, {"op": "remove", "path": "/a/0"}),
+        ({"a": None}, {"op": "move", "from": "/a/b", "path": "/c"}),
         ({"a": [1]}, {"op": "replace", "path": "/a/1", "value": 1}),
         ({"a": "b"}, {"op": "add", "path": "/a/0", "value": 1}),
         ({"a": "b"}, {"op": "replace", "path": "", "value": [1]}),
