@@ -45,9 +45,9 @@ def test_every_kind_can_be_applied(admin: Api, ns: str, name: str, sample: Sampl
 def test_apply_that_creates_minds_no_version_but_a_uid(admin: Api, ns: str, name: str, sample: Sample) -> None:
     another = {"metadata": {"name": name, "uid": "abc"}, **sample.body}
     refused(apply(admin, sample, ns, name, another), 409, "Conflict", "uid mismatch", "no existing object was found")
-    versioned = {"metadata": {"name": name, "resourceVersion": "4711"}, **sample.body}
+    versioned = {"metadata": {"name": name, "resourceVersion": "1"}, **sample.body}
     made = worked(apply(admin, sample, ns, name, versioned), 201)
-    assert made["metadata"]["resourceVersion"] != "4711"
+    assert made["metadata"]["resourceVersion"] != "1"
     refused(apply(admin, sample, ns, name, versioned), 409, "Conflict", "the object has been modified")
 
 
