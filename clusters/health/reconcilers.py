@@ -110,7 +110,9 @@ def reconcile_lease_health(key: Key) -> timedelta | None:
     3. Before the grace period is over nothing is written.
     4. Then Available becomes Unknown, the renewal is recorded as silent (K46), and a Warning Event is written.
 
-    Returns when to look again.
+    Runs after changes of a cluster, its lease or its namespace. Time that runs out by itself is found by
+    ``tasks.sweep_leases``, which leaves here what it could not write with others; only a renewal that was once called
+    silent has a timer. Returns when to look again.
     """
     cluster = ManagedCluster.objects.at(key).first()
     if cluster is None:
